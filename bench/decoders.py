@@ -17,9 +17,9 @@ from h2.config import H2Configuration
 from hpack import Encoder
 
 from bench.rows import Row
+from sslsniff.core.model import Address, Chunk, Connection, Direction, Process
 from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.messages import MessageEnd, ResponseHead, Side
-from sslsniff.model import Address, Chunk, Connection, Direction, Process
 from sslsniff.sinks.capture_writer import PcapSink
 
 _EXCHANGES = 20_000

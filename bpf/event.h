@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only
  *
- * The contract between the kernel side and sslsniff/live/wire.py: the records of the
+ * The contract between the kernel side and sslsniff/core/wire.py: the records of the
  * ring buffer. Plain C, fixed width, little padding, every layout asserted here;
- * tests/unit/live/test_wire.py compares wire.py with the built object.
+ * tests/unit/core/test_wire.py compares wire.py with the built object.
  */
 #ifndef SSLSNIFF_EVENT_H
 #define SSLSNIFF_EVENT_H

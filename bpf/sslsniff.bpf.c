@@ -41,7 +41,7 @@
 #include "functions.bpf.h"
 #endif
 
-/* For the test that compares them with sslsniff/live/wire.py. */
+/* For the test that compares them with sslsniff/core/wire.py. */
 KEEP_TYPE(event_opened);
 KEEP_TYPE(event_data);
 KEEP_TYPE(event_addresses);

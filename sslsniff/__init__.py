@@ -7,10 +7,8 @@ first used: the command line should start fast.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sslsniff.decoders.messages import Side
-    from sslsniff.errors import CaptureFileError, SslsniffError
-    from sslsniff.library import decode
-    from sslsniff.model import (
+    from sslsniff.core.errors import CaptureFileError, SslsniffError
+    from sslsniff.core.model import (
         Address,
         Body,
         Chunk,
@@ -22,6 +20,8 @@ if TYPE_CHECKING:
         Request,
         Response,
     )
+    from sslsniff.decoders.messages import Side
+    from sslsniff.library import decode
 
 __version__ = "0.1.0"
 
@@ -49,5 +49,5 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    homes = map(import_module, ("sslsniff.library", "sslsniff.model", "sslsniff.errors"))
+    homes = map(import_module, ("sslsniff.library", "sslsniff.core.model", "sslsniff.core.errors"))
     return next(vars(home)[name] for home in homes if name in vars(home))

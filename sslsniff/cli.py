@@ -14,8 +14,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 
 from sslsniff.commands.printing import note
-from sslsniff.errors import FilterError, SslsniffError
-from sslsniff.escaping import escape
+from sslsniff.core.errors import FilterError, SslsniffError
+from sslsniff.core.escaping import escape
 from sslsniff.sinks.output_files import open_standard, require_standard_output
 
 _EXIT_OK = 0

@@ -6,11 +6,11 @@ import warnings
 from collections.abc import Iterable, Iterator
 
 from sslsniff.capture_files.replay import ReplaySource
-from sslsniff.model import Chunk, Connection, Exchange
-from sslsniff.sinks.base import Sink
-from sslsniff.tracing.flows import Flows
-from sslsniff.tracing.roles import Roles
-from sslsniff.tracing.tracer import Tracer
+from sslsniff.core.exchanges.exchange_builder import ExchangeBuilder
+from sslsniff.core.flows import Flows
+from sslsniff.core.model import Chunk, Connection, Exchange
+from sslsniff.core.roles import Roles
+from sslsniff.core.sink import Sink
 
 
 def decode(
@@ -29,10 +29,10 @@ def decode(
     to its end. If a part of it cannot be decoded, a ``UserWarning`` says so.
     """
     queue = _ExchangeQueue()
-    tracer = Tracer([queue], body_limit_bytes=body_limit_bytes)
+    builder = ExchangeBuilder([queue], body_limit_bytes=body_limit_bytes)
     if isinstance(source, str | os.PathLike):
-        return _decode_file(ReplaySource(source), tracer, queue)
-    return _decode_chunks(source, tracer, queue)
+        return _decode_file(ReplaySource(source), builder, queue)
+    return _decode_chunks(source, builder, queue)
 
 
 class _ExchangeQueue(Sink):
@@ -51,20 +51,22 @@ class _ExchangeQueue(Sink):
         return drained
 
 
-def _decode_file(source: ReplaySource, tracer: Tracer, queue: _ExchangeQueue) -> Iterator[Exchange]:
-    flows = Flows(source.libraries, tracer)
+def _decode_file(
+    source: ReplaySource, builder: ExchangeBuilder, queue: _ExchangeQueue
+) -> Iterator[Exchange]:
+    flows = Flows(source.libraries, builder)
     with contextlib.closing(source):
         for event in source:
             flows.handle(event)
             yield from queue.drain()
-    tracer.finish()
+    builder.finish()
     yield from queue.drain()
     for warning in source.warnings:
         warnings.warn(warning, stacklevel=2)
 
 
 def _decode_chunks(
-    chunks: Iterable[Chunk], tracer: Tracer, queue: _ExchangeQueue
+    chunks: Iterable[Chunk], builder: ExchangeBuilder, queue: _ExchangeQueue
 ) -> Iterator[Exchange]:
     connections: dict[str, Connection] = {}
     roles = Roles()
@@ -73,11 +75,11 @@ def _decode_chunks(
         connection, last_ns = chunk.connection, chunk.time_ns
         if connection.id not in connections:
             connections[connection.id] = connection
-            tracer.opened(connection, last_ns)
+            builder.opened(connection, last_ns)
         roles.observe(chunk)
-        tracer.chunk(chunk)
+        builder.chunk(chunk)
         yield from queue.drain()
     for connection in connections.values():
-        tracer.closed(connection, last_ns)
-    tracer.finish()
+        builder.closed(connection, last_ns)
+    builder.finish()
     yield from queue.drain()

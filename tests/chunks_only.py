@@ -1,6 +1,6 @@
 """Listeners to flows that have no fast path."""
 
-from sslsniff.model import Connection, Direction
+from sslsniff.core.model import Connection, Direction
 
 
 class ChunksOnly:

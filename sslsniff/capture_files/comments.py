@@ -9,8 +9,8 @@ import json
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
+from sslsniff.core.model import Connection, Container, Direction, LossCause, Process
 from sslsniff.decoders.messages import Side
-from sslsniff.model import Connection, Container, Direction, LossCause, Process
 
 _MARK = '{"sslsniff": 1'
 

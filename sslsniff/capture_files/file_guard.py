@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 from sslsniff.capture_files import mending
-from sslsniff.errors import OutputError
+from sslsniff.core.errors import OutputError
 
 
 class FileGuard:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import zstandard
 
-from sslsniff.errors import CaptureFileError
-from sslsniff.events import IsOver, never
+from sslsniff.core.errors import CaptureFileError
+from sslsniff.core.events import IsOver, never
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from sslsniff.errors import counted
+from sslsniff.core.errors import counted
 
 
 @dataclass(slots=True)

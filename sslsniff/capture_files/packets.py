@@ -9,7 +9,7 @@ import socket
 import struct
 
 from sslsniff.capture_files.packing import Endpoint
-from sslsniff.model import Address
+from sslsniff.core.model import Address
 
 LINK_RAW = 101
 """Link type of packets that begin with their IP header (LINKTYPE_RAW)."""

@@ -220,7 +220,7 @@ static const struct packet_template *next_template(const struct endpoint *endpoi
 	return NULL;
 }
 
-/* Return the key of a direction's records, as sslsniff/fast_path.py computes it. */
+/* Return the key of a direction's records, as sslsniff/core/fast_path.py computes it. */
 static __u64 direction_key(const struct event_header *header)
 {
 	return header->connection << 1 | header->direction;

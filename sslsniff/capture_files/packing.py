@@ -16,9 +16,9 @@ from ctypes import POINTER, c_char_p, c_int, c_int64, c_long, c_uint32, c_uint64
 from pathlib import Path
 from typing import Any
 
-from sslsniff.errors import OutputError
+from sslsniff.core.errors import OutputError
+from sslsniff.core.ring_records import Records
 from sslsniff.kernel.memory.addresses import address_of
-from sslsniff.kernel.ring_records import Records
 
 BATCH_BYTES = 1 << 20
 """A batch of this size or more is full, and has to be written."""

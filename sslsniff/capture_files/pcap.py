@@ -14,8 +14,8 @@ from typing import IO, BinaryIO, NamedTuple, Protocol
 from sslsniff.capture_files.file_guard import FileGuard
 from sslsniff.capture_files.packets import LINK_RAW, NUMBERS_BYTES
 from sslsniff.capture_files.packing import Batch, Endpoint, Template, reserve
-from sslsniff.errors import OutputError
-from sslsniff.kernel.ring_records import Records
+from sslsniff.core.errors import OutputError
+from sslsniff.core.ring_records import Records
 
 LARGEST_PACKET_BYTES = 16 << 20
 """A packet that claims to be longer is damage, not a packet."""

@@ -25,10 +25,10 @@ from sslsniff.capture_files.pcap_reader import PcapReader, is_pcap
 from sslsniff.capture_files.tcp_connections.paths import Ends, FullPath, Kept, Key, Paths
 from sslsniff.capture_files.tcp_connections.reassembly import EarlyBytes
 from sslsniff.capture_files.tcp_connections.recorded import RecordedConnection, Tag, TcpConnection
-from sslsniff.errors import CaptureFileError
-from sslsniff.events import Event, IsOver, TimePassed, never
-from sslsniff.fast_path import FastPath
-from sslsniff.model import Loss, NotProbed
+from sslsniff.core.errors import CaptureFileError
+from sslsniff.core.events import Event, IsOver, TimePassed, never
+from sslsniff.core.fast_path import FastPath
+from sslsniff.core.model import Loss, NotProbed
 
 MOST_CONNECTIONS = 65536
 """When more are open, the oldest counts as closed."""

@@ -19,12 +19,12 @@ from sslsniff.capture_files.packets import (
 )
 from sslsniff.capture_files.packing import KEPT_TEMPLATES, Endpoint, EndpointPair, Template
 from sslsniff.capture_files.pcap import Origin, PacketWriter
+from sslsniff.core.events import DIRECTIONS
+from sslsniff.core.fast_path import Consumer
+from sslsniff.core.model import Address, Chunk, Connection, Direction, LossCause
+from sslsniff.core.ring_records import Records
 from sslsniff.decoders.messages import Side
 from sslsniff.decoders.sender_guess import starts_message
-from sslsniff.events import DIRECTIONS
-from sslsniff.fast_path import Consumer
-from sslsniff.kernel.ring_records import Records
-from sslsniff.model import Address, Chunk, Connection, Direction, LossCause
 
 LARGEST_FILLED_GAP_BYTES = 1 << 20
 """A longer gap is not filled with zeros: a new synthetic connection begins after it."""

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, BinaryIO, TextIO
 from sslsniff.commands.options.output_options import OutputOptions
 from sslsniff.commands.printing import note
 from sslsniff.commands.text_output import open_lines, painter
-from sslsniff.errors import OutputError
-from sslsniff.sinks.base import Sink
+from sslsniff.core.errors import OutputError
+from sslsniff.core.sink import Sink
 from sslsniff.sinks.missing_packages import how_to_install
 from sslsniff.sinks.output_files import (
     STANDARD_OUTPUT,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from sslsniff import __version__
 from sslsniff.commands.options.values import SMALLEST_RING_BYTES
 from sslsniff.commands.printing import print_table
-from sslsniff.errors import KernelError, PrivilegeError, SslsniffError
+from sslsniff.core.errors import KernelError, PrivilegeError, SslsniffError
 from sslsniff.kernel import privileges, release, socket_probes
 from sslsniff.kernel.loaders import uprobe_multi
 from sslsniff.kernel.loaders.bcc_loader import import_bcc

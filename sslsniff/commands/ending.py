@@ -21,7 +21,7 @@ from pathlib import Path
 from types import FrameType
 
 from sslsniff.commands.printing import note
-from sslsniff.errors import NO_TIME
+from sslsniff.core.errors import NO_TIME
 
 END_WITHIN_S = 2.0
 """The default time limit of an end."""

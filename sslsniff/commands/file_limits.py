@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Iterator
 
-from sslsniff.errors import ElfError
+from sslsniff.core.errors import ElfError
 from sslsniff.kernel.resource_limits import OverTimeError, limited
 
 _MOST_CPU_S = 600  # all 115,000 functions of Node.js take 25 s

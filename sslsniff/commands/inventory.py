@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 
 from sslsniff.commands.printing import print_table
-from sslsniff.errors import counted
-from sslsniff.escaping import escape
+from sslsniff.core.errors import counted
+from sslsniff.core.escaping import escape
 from sslsniff.kernel import privileges
 from sslsniff.live.survey import Usage, find_usages
 from sslsniff.machine_code.probe_sites import Cost

@@ -5,7 +5,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from sslsniff.escaping import escape
+from sslsniff.core.escaping import escape
 
 if TYPE_CHECKING:
     from rich.table import Table

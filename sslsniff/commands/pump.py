@@ -10,14 +10,14 @@ from sslsniff.commands.backlog import Backlog
 from sslsniff.commands.ending import CaptureControl, OverdueError
 from sslsniff.commands.options.output_options import OutputOptions
 from sslsniff.commands.printing import note
-from sslsniff.errors import NO_READER, NO_TIME, counted
-from sslsniff.events import Data, Event, Exited
-from sslsniff.model import Exchange, Loss, LossCause
-from sslsniff.sinks.base import Sink
+from sslsniff.core.errors import NO_READER, NO_TIME, counted
+from sslsniff.core.events import Data, Event, Exited
+from sslsniff.core.exchanges.exchange_builder import ExchangeBuilder
+from sslsniff.core.flows import Flows
+from sslsniff.core.model import Exchange, Loss, LossCause
+from sslsniff.core.sink import Sink
+from sslsniff.core.source import Source
 from sslsniff.sinks.text.summary import summary_lines
-from sslsniff.tracing.flows import Flows
-from sslsniff.tracing.source import Source
-from sslsniff.tracing.tracer import Tracer
 
 if TYPE_CHECKING:
     from sslsniff.redaction.rules import Rules
@@ -40,7 +40,7 @@ def pump(
     Returns whether all that was captured is in the outputs; if not, that was said.
     """
     served = _served(calls, sinks)
-    tracer = Tracer(
+    builder = ExchangeBuilder(
         [served] if served is not None else sinks,
         frames=options.frames,
         streams=options.stream,
@@ -51,13 +51,13 @@ def pump(
     if rules is not None:
         from sslsniff.redaction.redactor import Redactor
 
-        redactor = Redactor(tracer, rules)
-    flows = Flows(source.libraries, redactor or tracer, source.fast_path if not calls else None)
+        redactor = Redactor(builder, rules)
+    flows = Flows(source.libraries, redactor or builder, source.fast_path if not calls else None)
     handle = flows.handle
     if calls is not None and served is not None:
-        served.count_open = tracer.count_open
+        served.count_open = builder.count_open
         handle = functools.partial(_handle_with_calls, flows, calls)
-    control.before_exit = lambda: _sum_up_before_exit(source, tracer, sinks)
+    control.before_exit = lambda: _sum_up_before_exit(source, builder, sinks)
     control.on_progress = Backlog(source).report
     is_whole = True
     try:
@@ -67,14 +67,14 @@ def pump(
                     _move(source, handle, sinks, control)
                     now_ns = source.now_ns()
                     if now_ns is None:  # its events tell the time
-                        now_ns = tracer.last_ns
+                        now_ns = builder.last_ns
                     else:
-                        tracer.tick(now_ns)
+                        builder.tick(now_ns)
                     if served is not None:
                         served.tick(now_ns)
                     if control.to_show:
                         control.to_show = False
-                        _show_open(tracer.open_exchanges(), now_ns)
+                        _show_open(builder.open_exchanges(), now_ns)
                 _drain(source, flows, handle, control)
                 if redactor is not None:
                     redactor.finish()
@@ -86,7 +86,7 @@ def pump(
         for sink in sinks:  # the error of a full disk should come before the figures
             sink.flush()
         losses = source.counted_losses()
-        tracer.finish(losses, source.left_out(), source.not_probed())
+        builder.finish(losses, source.left_out(), source.not_probed())
         for sink in sinks:
             sink.flush()
         is_whole &= not _note_undecoded(losses)
@@ -99,7 +99,7 @@ def pump(
             is_whole = False
             note(NO_READER)
         if control.output_replaced or control.is_unread:
-            for line in summary_lines(tracer.totals):  # which may be lost with that output
+            for line in summary_lines(builder.totals):  # which may be lost with that output
                 note(line)
     except BrokenPipeError:  # nobody reads a pipe any more; other files are whole up to here
         control.reader_gone()
@@ -109,7 +109,7 @@ def pump(
                 _drain_rest(source, flows, handle, control)
             losses = source.counted_losses()
             with contextlib.suppress(Exception):
-                tracer.sum_up(losses, source.left_out(), source.not_probed())
+                builder.sum_up(losses, source.left_out(), source.not_probed())
             note(NO_READER)
     control.before_exit = _note_unwritten
     return is_whole
@@ -162,7 +162,7 @@ def _note_undecoded(losses: Sequence[Loss]) -> bool:
     return undecoded_bytes > 0
 
 
-def _sum_up_before_exit(source: Source, tracer: Tracer, sinks: list[Sink]) -> None:
+def _sum_up_before_exit(source: Source, builder: ExchangeBuilder, sinks: list[Sink]) -> None:
     """Report the figures by what the kernel counted, and write what is buffered.
 
     The process exits after this. It may be anywhere: so what one sink cannot do, others do.
@@ -170,7 +170,7 @@ def _sum_up_before_exit(source: Source, tracer: Tracer, sinks: list[Sink]) -> No
     note(f"not all that was captured is shown: {NO_TIME}")
     losses = source.counted_losses()
     with contextlib.suppress(Exception):
-        tracer.sum_up(losses, source.left_out(), source.not_probed())
+        builder.sum_up(losses, source.left_out(), source.not_probed())
     for sink in sinks:
         with contextlib.suppress(Exception):
             sink.flush()

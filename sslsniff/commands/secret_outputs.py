@@ -5,11 +5,11 @@ import contextlib
 from sslsniff import __version__
 from sslsniff.commands.options.watch_options import WatchOptions
 from sslsniff.commands.printing import note
-from sslsniff.errors import KernelError, OutputError
+from sslsniff.core.errors import KernelError, OutputError
+from sslsniff.core.sink import Sink
 from sslsniff.kernel.loaders.loading import has_cookies
 from sslsniff.kernel.packets.packet_socket import PacketSocket, has_same_network
 from sslsniff.live.functions.key_log_probes import KeyLogProbes
-from sslsniff.sinks.base import Sink
 from sslsniff.sinks.output_files import open_output
 from sslsniff.sinks.secrets.connection_packets import ConnectionPackets
 from sslsniff.sinks.secrets.key_log_file import KeyLogFile

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from sslsniff.commands.file_limits import reading_within_limits
+from sslsniff.core.errors import ElfError
+from sslsniff.core.escaping import escape, escape_json
 from sslsniff.elf.elf_file import Elf
-from sslsniff.errors import ElfError
-from sslsniff.escaping import escape, escape_json
 from sslsniff.probing.boringssl.evidence import SslFunction
 from sslsniff.probing.boringssl.ssl_functions import FoundSsl
 from sslsniff.probing.boringssl.stripped_fitting import find_without_symbols

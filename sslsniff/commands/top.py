@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sslsniff.commands.options.output_options import OutputOptions
 from sslsniff.commands.printing import note
-from sslsniff.errors import OutputError, grouped
+from sslsniff.core.errors import OutputError, grouped
 
 if TYPE_CHECKING:
     from sslsniff.screen.captured.capture_process import CaptureProcess

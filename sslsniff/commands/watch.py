@@ -11,7 +11,7 @@ from sslsniff.commands.ending import CaptureControl
 from sslsniff.commands.options.watch_options import WatchOptions, parse_watch
 from sslsniff.commands.preload.engine_choice import preloads
 from sslsniff.commands.printing import note
-from sslsniff.errors import KernelError
+from sslsniff.core.errors import KernelError
 from sslsniff.kernel import privileges
 
 if TYPE_CHECKING:

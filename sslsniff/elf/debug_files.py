@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from sslsniff.core.errors import ElfError
 from sslsniff.elf.elf_file import Elf, WantedDebugFile
 from sslsniff.elf.symbols import Symbols
-from sslsniff.errors import ElfError
 from sslsniff.kernel.regular_files import open_regular
 
 FOLDER = "/usr/lib/debug"

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple, Self
 
+from sslsniff.core.errors import ElfError
 from sslsniff.elf import file_format
 from sslsniff.elf.mapped_file import FileMemory, Region
 from sslsniff.elf.symbols import Function, ProvedFunctions, Symbol, Symbols
 from sslsniff.elf.unwind_table import NO_UNWIND_TABLE, UnwindTable
-from sslsniff.errors import ElfError
 from sslsniff.kernel.regular_files import NotRegularError, open_regular
 
 _MAGIC = b"\x7fELF"

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from sslsniff.errors import KernelError, counted
+from sslsniff.core.errors import KernelError, counted
 from sslsniff.kernel import perf_event, privileges
 from sslsniff.kernel.procfs import MappedFile
 

@@ -15,7 +15,7 @@ import signal
 from collections.abc import Iterable
 from pathlib import Path
 
-from sslsniff.errors import PrivilegeError
+from sslsniff.core.errors import PrivilegeError
 from sslsniff.kernel import perf_event
 
 NEEDED = {  # include/uapi/linux/capability.h

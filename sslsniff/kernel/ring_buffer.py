@@ -9,8 +9,8 @@ import mmap
 import time
 from typing import Protocol
 
+from sslsniff.core.ring_records import Records
 from sslsniff.kernel.memory.skipping import plaintext_bytes
-from sslsniff.kernel.ring_records import Records
 
 LARGEST_RECORD_BYTES = (1 << 20) + (64 << 10)
 """No less than the largest record of ``bpf/data.bpf.h``, in whole pages."""

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Callable
 from typing import NamedTuple
 
-from sslsniff.errors import KernelError
+from sslsniff.core.errors import KernelError
 from sslsniff.kernel.loaders.loader import Detach, Loader
 
 

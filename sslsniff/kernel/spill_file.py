@@ -14,10 +14,10 @@ import threading
 from collections import deque
 from typing import NamedTuple
 
-from sslsniff.errors import OutputError
+from sslsniff.core.errors import OutputError
+from sslsniff.core.ring_records import PADDING_BYTES, Records
 from sslsniff.kernel.memory.skipping import plaintext_bytes
 from sslsniff.kernel.ring_buffer import LARGEST_RECORD_BYTES, Ring
-from sslsniff.kernel.ring_records import PADDING_BYTES, Records
 
 _BATCH_DELAY_S = 0.002  # let records accumulate: one write then moves many
 _STOP_CHECK_S = 0.02  # how often the thread checks whether it should stop, while it is idle

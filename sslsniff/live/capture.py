@@ -8,10 +8,12 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from sslsniff import events
-from sslsniff.errors import TargetError, counted
-from sslsniff.events import IsOver, never
-from sslsniff.fast_path import FastPath
+from sslsniff.core import events, wire
+from sslsniff.core.errors import TargetError, counted
+from sslsniff.core.events import IsOver, never
+from sslsniff.core.fast_path import FastPath
+from sslsniff.core.model import Loss, LossCause, NotProbed
+from sslsniff.core.ring_records import Records
 from sslsniff.kernel.loaders.loader import Loader
 from sslsniff.kernel.ring_buffer import (
     BYTES_A_POLL,
@@ -21,9 +23,7 @@ from sslsniff.kernel.ring_buffer import (
     batch_bytes,
     rest_bytes,
 )
-from sslsniff.kernel.ring_records import Records
 from sslsniff.kernel.waiting_records import open_records
-from sslsniff.live import wire
 from sslsniff.live.capture_figures import CaptureFigures
 from sslsniff.live.early_files import EarlyFiles
 from sslsniff.live.late_files import LateFiles
@@ -35,7 +35,6 @@ from sslsniff.live.sampling.cpu_limit import CpuLimit
 from sslsniff.live.sampling.self_sampling import SAMPLED_BATCH_SHARE, SelfSampling
 from sslsniff.live.skipped_records import no_time_bytes, skip_rest
 from sslsniff.live.unseen.unseen_tls import UnseenTls
-from sslsniff.model import Loss, LossCause, NotProbed
 
 if TYPE_CHECKING:
     from sslsniff.kernel.spill_file import Spill

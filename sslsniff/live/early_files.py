@@ -2,7 +2,7 @@
 
 import contextlib
 
-from sslsniff.errors import SslsniffError
+from sslsniff.core.errors import SslsniffError
 from sslsniff.kernel import resource_limits
 from sslsniff.kernel.mapping_events import Mappings
 from sslsniff.live.planner import Planner

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from sslsniff.errors import TargetError, counted
+from sslsniff.core.errors import TargetError, counted
 from sslsniff.kernel import procfs
 from sslsniff.kernel.file_identity import Identity
 from sslsniff.kernel.loaders.loader import Loader

@@ -5,14 +5,13 @@ import struct
 from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
-from sslsniff import events
-from sslsniff.errors import counted
+from sslsniff.core import events, wire
+from sslsniff.core.errors import counted
+from sslsniff.core.model import Loss, LossCause
 from sslsniff.kernel import procfs
 from sslsniff.kernel.loaders.loader import Loader
-from sslsniff.live import wire
 from sslsniff.live.sampling.self_sampling import largest_hash
 from sslsniff.live.scope import Scope, no_process
-from sslsniff.model import Loss, LossCause
 from sslsniff.probing.object_layout import ObjectLayout
 from sslsniff.probing.plans.rustls_ciphers import RustlsLayout
 from sslsniff.probing.probe_set import ProbedLibrary

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sslsniff.errors import TargetError
+from sslsniff.core.errors import TargetError
 from sslsniff.kernel.file_identity import Identity, identify
 from sslsniff.kernel.regular_files import NotRegularError, descriptor_path, open_regular
 from sslsniff.probing.planning.planning import Planning

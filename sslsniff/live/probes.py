@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from sslsniff.errors import KernelError, SslsniffError
+from sslsniff.core.errors import KernelError, SslsniffError
 from sslsniff.kernel import socket_probes
 from sslsniff.kernel.loaders.loader import Detach, Loader, detach_all
 from sslsniff.kernel.regular_files import descriptor_path

@@ -6,11 +6,11 @@ container, too, though nothing of it is left in /proc.
 
 from collections.abc import Callable
 
-from sslsniff.events import CgroupMade, Exited, Opened, Record, TlsSocket
+from sslsniff.core.events import CgroupMade, Exited, Opened, Record, TlsSocket
+from sslsniff.core.model import Container
 from sslsniff.kernel.containers import cgroup_tree, runtimes
 from sslsniff.kernel.containers.cgroup_filter import CgroupFilter
 from sslsniff.kernel.containers.container_names import ContainerNames
-from sslsniff.model import Container
 
 _MOST_PATHS = 65536  # then all are found again
 _MOST_PROCESSES = 65536  # that many ends were lost

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from sslsniff.events import (
+from sslsniff.core.events import (
     Addresses,
     Checked,
     Closed,
@@ -29,8 +29,8 @@ from sslsniff.events import (
     Record,
     SocketGone,
 )
-from sslsniff.fast_path import FastPath
-from sslsniff.model import Direction
+from sslsniff.core.fast_path import FastPath
+from sslsniff.core.model import Direction
 
 WAIT_NS = 100_000_000
 MOST_WAITING_BYTES = 1 << 20

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from sslsniff.errors import TargetError
+from sslsniff.core.errors import TargetError
 from sslsniff.kernel import procfs
 from sslsniff.kernel.containers.cgroup_filter import CgroupFilter
 

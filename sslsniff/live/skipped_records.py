@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Iterator
 
-from sslsniff import events
+from sslsniff.core import events, wire
+from sslsniff.core.model import LossCause
+from sslsniff.core.ring_records import Records
 from sslsniff.kernel.memory.skipping import SkippedPlaintext
 from sslsniff.kernel.ring_buffer import ReadableRecords
-from sslsniff.kernel.ring_records import Records
-from sslsniff.live import wire
-from sslsniff.model import LossCause
 
 _BYTES_AT_ONCE = 4 << 20
 

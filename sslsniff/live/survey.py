@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple, Self
 
+from sslsniff.core.errors import ElfError, TargetError
 from sslsniff.elf.elf_file import open_file
-from sslsniff.errors import ElfError, TargetError
 from sslsniff.kernel import privileges, procfs
 from sslsniff.live.scope import Scope, is_library
 from sslsniff.probing.planning.planning import Planning

@@ -10,9 +10,9 @@ from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from sslsniff.core.errors import ElfError
 from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.symbols import Function
-from sslsniff.errors import ElfError
 from sslsniff.machine_code.callers import (
     arguments,
     callees,

@@ -1,8 +1,8 @@
 """The probes for Go's crypto/tls in a program."""
 
+from sslsniff.core.errors import ElfError
 from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.symbols import Function
-from sslsniff.errors import ElfError
 from sslsniff.machine_code import conventions
 from sslsniff.machine_code.data_flow import Flow
 from sslsniff.machine_code.function_code import Code

@@ -4,8 +4,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
+from sslsniff.core.model import Chunk
 from sslsniff.decoders.inner.websocket import unmask
-from sslsniff.model import Chunk
 
 BLANK = b"*"
 HELD_BYTES = 2 << 20

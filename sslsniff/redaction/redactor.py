@@ -1,22 +1,22 @@
-"""The stage between ``flows`` and the tracer that blanks secrets."""
+"""The stage between ``flows`` and what builds exchanges, that blanks secrets."""
 
 from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
+from sslsniff.core.fast_path import Consumer
+from sslsniff.core.flows import Listener
+from sslsniff.core.model import Chunk, Connection, Direction
+from sslsniff.core.roles import assume_role
 from sslsniff.decoders.databases.database_search import MYSQL, POSTGRESQL, REDIS
 from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.messages import Side
 from sslsniff.decoders.preludes import NONE, SOCKS, credentials
-from sslsniff.fast_path import Consumer
-from sslsniff.model import Chunk, Connection, Direction
 from sslsniff.redaction.http1_redactor import Http1Redactor
 from sslsniff.redaction.http2_redactor import Http2Redactor
 from sslsniff.redaction.pending_bytes import PendingBytes
 from sslsniff.redaction.rules import Rules
 from sslsniff.redaction.websocket_redactor import WebSocketRedactor
-from sslsniff.tracing.flows import Listener
-from sslsniff.tracing.roles import assume_role
 
 _UNDECIDED_BYTES = 64 << 10
 """How many bytes may wait for their protocol to be recognised; the detector has a limit, too."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import regex
 
-from sslsniff.errors import grouped
+from sslsniff.core.errors import grouped
 from sslsniff.redaction.multipart import BodyParts
 from sslsniff.redaction.patterns import authority_pattern, is_secret_header
 from sslsniff.redaction.secret_search import find_secrets, find_secrets_so_far

@@ -16,8 +16,8 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import ContentSwitcher, Input, Static
 
-from sslsniff.errors import OutputError, SslsniffError, grouped
-from sslsniff.escaping import escape
+from sslsniff.core.errors import OutputError, SslsniffError, grouped
+from sslsniff.core.escaping import escape
 from sslsniff.screen import saving
 from sslsniff.screen.captured.capture_store import Store
 from sslsniff.screen.contents.capture_lines import capture_lines, state_of

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sslsniff.errors import OutputError, counted
-from sslsniff.escaping import escape_lines
+from sslsniff.core.errors import OutputError, counted
+from sslsniff.core.escaping import escape_lines
 from sslsniff.kernel import privileges
 from sslsniff.screen.captured.capture_process import PREFIX, own_command
 from sslsniff.screen.captured.rebuilt_exchanges import data_of, exchange_of

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from sslsniff.escaping import escape_json
+from sslsniff.core.escaping import escape_json
 
 _ENCODER = json.JSONEncoder(
     ensure_ascii=False,

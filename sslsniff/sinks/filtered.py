@@ -11,9 +11,17 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from sslsniff.core.model import (
+    Chunk,
+    Connection,
+    Direction,
+    Exchange,
+    InnerMessage,
+    Loss,
+    LossCause,
+)
+from sslsniff.core.sink import DeliveryCount, FlowControlStall, Sink, Summary
 from sslsniff.decoders.messages import Frame, Http2Totals, Side, Undecoded
-from sslsniff.model import Chunk, Connection, Direction, Exchange, InnerMessage, Loss, LossCause
-from sslsniff.sinks.base import DeliveryCount, FlowControlStall, Sink, Summary
 from sslsniff.sinks.filters import Filter
 
 WAITING_BYTES = 64 << 20

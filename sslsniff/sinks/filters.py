@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import AnyStr
 
+from sslsniff.core.errors import FilterError
+from sslsniff.core.model import Address, Exchange, Process, Request, Response
+from sslsniff.core.statements import method_of
 from sslsniff.decoders.content import codings
 from sslsniff.decoders.messages import Header
-from sslsniff.errors import FilterError
-from sslsniff.model import Address, Exchange, Process, Request, Response
-from sslsniff.sinks.statements import method_of
 
 Predicate = Callable[[Exchange], bool]
 

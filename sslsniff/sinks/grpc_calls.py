@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from sslsniff.core.model import Exchange
 from sslsniff.decoders.inner import grpc
-from sslsniff.model import Exchange
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import orjson
 
-from sslsniff.decoders.content import codings
-from sslsniff.decoders.messages import (
-    Frame,
-    Headers,
-    Http2Totals,
-    Side,
-    Undecoded,
-    cached_in_headers,
-)
-from sslsniff.model import (
+from sslsniff.core.model import (
     Address,
     Body,
     Chunk,
@@ -26,14 +17,23 @@ from sslsniff.model import (
     Request,
     Response,
 )
-from sslsniff.sinks.base import FlowControlStall
+from sslsniff.core.sink import FlowControlStall
+from sslsniff.core.statements import db_object
+from sslsniff.decoders.content import codings
+from sslsniff.decoders.messages import (
+    Frame,
+    Headers,
+    Http2Totals,
+    Side,
+    Undecoded,
+    cached_in_headers,
+)
 from sslsniff.sinks.encoded_json import encoded_json
 from sslsniff.sinks.grpc_calls import call_of
 from sslsniff.sinks.json_summary import JsonSummary
 from sslsniff.sinks.message_objects import call_object, message_object
 from sslsniff.sinks.model_calls import llm_object
 from sslsniff.sinks.proto_fields import Schema, no_schema
-from sslsniff.sinks.statements import db_object
 from sslsniff.sinks.text import pieces
 
 if TYPE_CHECKING:

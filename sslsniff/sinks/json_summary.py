@@ -2,8 +2,8 @@
 
 from typing import Any, BinaryIO
 
-from sslsniff.model import NotProbed
-from sslsniff.sinks.base import Sink, Summary
+from sslsniff.core.model import NotProbed
+from sslsniff.core.sink import Sink, Summary
 from sslsniff.sinks.encoded_json import encoded_json
 
 Object = dict[str, Any]

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from sslsniff.core.model import Exchange
 from sslsniff.decoders.inner import grpc
 from sslsniff.decoders.messages import (
     GrpcMessage,
@@ -9,7 +10,6 @@ from sslsniff.decoders.messages import (
     StreamMessage,
     WebSocketMessage,
 )
-from sslsniff.model import Exchange
 from sslsniff.sinks.grpc_calls import GrpcCall
 from sslsniff.sinks.proto_fields import Schema, fields_objects, is_readable
 from sslsniff.sinks.text import pieces

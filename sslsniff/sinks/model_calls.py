@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+from sslsniff.core.model import Exchange
 from sslsniff.decoders.inner.models.model_call import ModelCall, ToolCall, Turn
-from sslsniff.model import Exchange
 from sslsniff.sinks.text import pieces
 from sslsniff.sinks.text.cutting import MARK
 

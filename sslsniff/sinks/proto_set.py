@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+from sslsniff.core.errors import SchemaError
 from sslsniff.decoders.inner.grpc import split_path
 from sslsniff.decoders.messages import Side
-from sslsniff.errors import SchemaError
 from sslsniff.sinks.missing_packages import how_to_install
 
 

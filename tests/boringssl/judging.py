@@ -8,8 +8,8 @@ from typing import NamedTuple
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
+from sslsniff.core.errors import ElfError
 from sslsniff.elf.elf_file import Elf
-from sslsniff.errors import ElfError
 from sslsniff.machine_code.instructions import instruction_lines
 from sslsniff.probing.boringssl.stripped_fitting import find_without_symbols, fit_without_symbols
 from sslsniff.probing.object_layout import ObjectLayout

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from sslsniff.capture_files.replay import ReplaySource
+from sslsniff.core.exchanges.exchange_builder import ExchangeBuilder
+from sslsniff.core.flows import Flows
 from sslsniff.screen.captured.rebuilt_exchanges import data_of
 from sslsniff.sinks.json_lines import JsonSink
-from sslsniff.tracing.flows import Flows
-from sslsniff.tracing.tracer import Tracer
 from tests.corpus.test_pcaps import CAPTURES
 from tests.unit.capture_files.foreign import FAR, NEAR, Wire
 from tests.unit.captures import READ, WRITE, Step, answer, get, http1_steps, http2_steps, post
@@ -35,11 +35,11 @@ Account = Counter[tuple[str, str]]
 def lines_of(capture: Path) -> list[dict[str, Any]]:
     """Return the objects of ``sslsniff read --json --frames --chunks``."""
     source, stream = ReplaySource(capture), io.BytesIO()
-    tracer = Tracer([JsonSink(stream, chunks=True, stalls=True)], frames=True)
-    flows = Flows(source.libraries, tracer)
+    builder = ExchangeBuilder([JsonSink(stream, chunks=True, stalls=True)], frames=True)
+    flows = Flows(source.libraries, builder)
     for event in source:
         flows.handle(event)
-    tracer.finish()
+    builder.finish()
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 

@@ -15,7 +15,7 @@ with atheris.instrument_imports(include=["sslsniff.elf"]):
     from sslsniff.elf.dwarf.debug_info import open_debug_info
     from sslsniff.elf.elf_file import Elf
 
-from sslsniff.errors import ElfError
+from sslsniff.core.errors import ElfError
 from tests.fuzz.described_program import (
     SOURCE_NAME,
     VERSIONS,

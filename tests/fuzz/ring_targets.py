@@ -15,13 +15,13 @@ from typing import cast
 
 import atheris
 
-with atheris.instrument_imports(include=["sslsniff.live", "sslsniff.kernel", "sslsniff.tracing"]):
-    from sslsniff.events import never
+with atheris.instrument_imports(include=["sslsniff.live", "sslsniff.kernel", "sslsniff.core"]):
+    from sslsniff.core.events import never
+    from sslsniff.core.exchanges.exchange_builder import ExchangeBuilder
+    from sslsniff.core.flows import Flows
     from sslsniff.kernel.memory.ring_set import RingSet
     from sslsniff.live.preload.preload_capture import PreloadCapture
     from sslsniff.live.preload.unseen_libraries import UnseenLibraries
-    from sslsniff.tracing.flows import Flows
-    from sslsniff.tracing.tracer import Tracer
 
 from sslsniff.sinks.capture_writer import PcapSink
 from sslsniff.sinks.json_lines import JsonSink
@@ -113,7 +113,7 @@ def damaged_ring(data: bytes) -> None:
         program.memory[PAGE : PAGE + 8] = rest[:8].ljust(8, b"\0")
         program.memory[2 * PAGE : 2 * PAGE + len(rest[8:])] = rest[8:]
     sinks = [PcapSink(io.BytesIO()), JsonSink(io.BytesIO())]
-    flows = Flows(watch.capture.libraries, Tracer(sinks), watch.capture.fast_path)
+    flows = Flows(watch.capture.libraries, ExchangeBuilder(sinks), watch.capture.fast_path)
     for edit in (*edits, b""):
         for event in watch.capture.poll(0) if edit or how < 2 else ():
             flows.handle(event)

@@ -1,13 +1,13 @@
 """Where each target's search begins."""
 
-from sslsniff.events import EventKind
-from sslsniff.live.wire import CLOSED, DATA, ENDED
+from sslsniff.core.events import EventKind
+from sslsniff.core.wire import CLOSED, DATA, ENDED
 from tests.fuzz.debug_info_seeds import debug_info_seeds
+from tests.unit.core.test_fast_path import addresses, opened
 from tests.unit.decoders.databases import test_mysql, test_postgresql, test_redis
 from tests.unit.decoders.databases.database_wires import MY_LOGIN, PG_LOGIN
 from tests.unit.decoders.wires import C, Step, frame
 from tests.unit.kernel.ring import laid_out
-from tests.unit.test_fast_path import addresses, opened
 
 _REQUEST = (
     b"POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"

@@ -14,6 +14,7 @@ with atheris.instrument_imports(include=["sslsniff.probing.functions"]):
     from sslsniff.probing.functions.location_expressions import expression_location
     from sslsniff.probing.functions.sites.static_arguments import static_arguments
 
+from sslsniff.core.errors import FilterError
 from sslsniff.elf.dwarf.function_model import Language
 from sslsniff.elf.dwarf.type_model import (
     Boolean,
@@ -24,7 +25,6 @@ from sslsniff.elf.dwarf.type_model import (
     Pointer,
     Structure,
 )
-from sslsniff.errors import FilterError
 from sslsniff.probing.functions.fetch import Fetch
 from sslsniff.probing.functions.fetch_steps import MOST_DATA_BYTES, encode
 from sslsniff.probing.functions.locations import RBP, RDI, RSI, in_memory, in_register

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff.errors import KernelError
+from sslsniff.core.errors import KernelError
 from sslsniff.kernel.loaders import uprobe_multi
 from sslsniff.kernel.loaders.libbpf import LibbpfLoader
 from sslsniff.kernel.loaders.loader import Loader

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff.errors import KernelError, TargetError
+from sslsniff.core.errors import KernelError, TargetError
 from sslsniff.kernel import procfs
 from sslsniff.kernel.loaders.loading import Loading
 from sslsniff.kernel.mapping_events import Mappings

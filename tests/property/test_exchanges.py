@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sslsniff.model import Exchange
+from sslsniff.core.model import Exchange
+from tests.unit.core.exchanges.wire import READ, WRITE, Wire
 from tests.unit.decoders.wires import C, S
-from tests.unit.tracing.wire import READ, WRITE, Wire
 
 BODY = b"Content-Length: 5\r\n\r\nhello"
 CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nT: 1\r\n\r\n"

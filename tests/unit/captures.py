@@ -14,13 +14,13 @@ import h2.config
 import h2.connection
 import h2.events
 
-from sslsniff import events
 from sslsniff.capture_files.replay import ReplaySource
+from sslsniff.core import events
+from sslsniff.core.flows import Flows
+from sslsniff.core.model import Address, Chunk, Connection, Direction, LossCause, Process
+from sslsniff.core.roles import Roles
 from sslsniff.decoders.messages import Side
-from sslsniff.model import Address, Chunk, Connection, Direction, LossCause, Process
 from sslsniff.sinks.capture_writer import PcapSink
-from sslsniff.tracing.flows import Flows
-from sslsniff.tracing.roles import Roles
 from tests.chunks_only import ChunksOnly
 
 READ, WRITE = Direction.READ, Direction.WRITE

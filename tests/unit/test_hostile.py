@@ -14,9 +14,9 @@ from random import Random
 import pytest
 
 from sslsniff.cli import main
+from sslsniff.core.escaping import escape_lines
+from sslsniff.core.model import Process
 from sslsniff.decoders.http2.frames import PREFACE
-from sslsniff.escaping import escape_lines
-from sslsniff.model import Process
 from tests.unit.captures import READ, RESPONSE, WRITE, Step, Taker
 
 WORD = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\u2066\u200b\x7f\x85\u2028"

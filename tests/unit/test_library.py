@@ -64,8 +64,8 @@ def test_the_readmes_example_is_typed(tmp_path: Path) -> None:
     mypy = [sys.executable, "-m", "mypy", "--strict", f"--cache-dir={tmp_path}", str(user)]
     done = subprocess.run(mypy, cwd=tmp_path, capture_output=True, text=True)
     assert re.findall(r'Revealed type is "(.*?)"', done.stdout) == [
-        "sslsniff.model.Exchange",
-        "tuple[str, int, fallback=sslsniff.model.Address] | None",
+        "sslsniff.core.model.Exchange",
+        "tuple[str, int, fallback=sslsniff.core.model.Address] | None",
     ]
     [error] = [line for line in done.stdout.splitlines() if " error: " in line]
     assert 'incompatible type "int"' in error

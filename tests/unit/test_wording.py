@@ -2,7 +2,7 @@
 
 import pytest
 
-from sslsniff.errors import counted
+from sslsniff.core.errors import counted
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from sslsniff.capture_files.kafka.schema import Plaintext
+from sslsniff.core.escaping import encodable
+from sslsniff.core.events import Addresses, Closed, Data, Ended, Event, Opened
+from sslsniff.core.model import Address, Connection, Container, Direction, LossCause
 from sslsniff.decoders.messages import Side
-from sslsniff.escaping import encodable
-from sslsniff.events import Addresses, Closed, Data, Ended, Event, Opened
-from sslsniff.model import Address, Connection, Container, Direction, LossCause
 
 ENDED, CLOSED = 1, 2
 """Kinds of ``messages.proto``; 0 is plaintext, or a loss."""

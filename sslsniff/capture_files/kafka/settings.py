@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from sslsniff.errors import KafkaError
+from sslsniff.core.errors import KafkaError
 
 _RESERVED = frozenset(
     (

@@ -17,10 +17,10 @@ from sslsniff.capture_files.kafka.partition import Partition, begin_at
 from sslsniff.capture_files.kafka.plaintext import CLOSED, ReceivedConnection, parse
 from sslsniff.capture_files.kafka.settings import settings
 from sslsniff.capture_files.kafka.topic_writer import silent_log
-from sslsniff.errors import KafkaError
-from sslsniff.events import Event, IsOver, LeftOut, never
-from sslsniff.fast_path import FastPath
-from sslsniff.model import Loss, NotProbed
+from sslsniff.core.errors import KafkaError
+from sslsniff.core.events import Event, IsOver, LeftOut, never
+from sslsniff.core.fast_path import FastPath
+from sslsniff.core.model import Loss, NotProbed
 
 Answer = TypeVar("Answer")
 

@@ -11,7 +11,7 @@ from typing import Any
 from confluent_kafka import KafkaException, Producer
 
 from sslsniff.capture_files.kafka.settings import settings
-from sslsniff.errors import KafkaError
+from sslsniff.core.errors import KafkaError
 
 MOST_MESSAGE_BYTES = 512 << 10
 """Half of what brokers take by themselves (``message.max.bytes``): there is room for the rest."""

@@ -14,10 +14,10 @@ from sslsniff.capture_files.tcp_connections.reassembly import (
     Piece,
     Reassembler,
 )
+from sslsniff.core.events import Addresses, Closed, Data, Ended, Event, Opened
+from sslsniff.core.model import Address, Direction, LossCause
 from sslsniff.decoders.messages import Side
 from sslsniff.decoders.tls_records import begins_with_tls
-from sslsniff.events import Addresses, Closed, Data, Ended, Event, Opened
-from sslsniff.model import Address, Direction, LossCause
 
 USUAL_WINDOW_BYTES = 1 << 20
 """How far from the next byte the numbers of a connection usually are."""

@@ -18,7 +18,7 @@ from sslsniff.commands.agent.service_manager import ServiceManager
 from sslsniff.commands.ending import handle_unless_ignored
 from sslsniff.commands.options.agent_options import AgentOptions, parse_agent
 from sslsniff.commands.printing import note
-from sslsniff.errors import ConfigurationError, SslsniffError, counted
+from sslsniff.core.errors import ConfigurationError, SslsniffError, counted
 from sslsniff.kernel import privileges
 from sslsniff.screen.captured.capture_process import own_command
 from sslsniff.sinks.missing_packages import how_to_install

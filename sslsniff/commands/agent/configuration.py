@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from sslsniff.commands.options import values
 from sslsniff.commands.options.watch_options import parse_watch, watch_parser
-from sslsniff.errors import ConfigurationError, FilterError
+from sslsniff.core.errors import ConfigurationError, FilterError
 
 
 class Kind(Enum):

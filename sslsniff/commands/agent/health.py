@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from sslsniff.errors import OutputError
+from sslsniff.core.errors import OutputError
 
 _COUNTERS = {
     "exchanges": ("sslsniff_exchanges", "Exchanges that ended"),

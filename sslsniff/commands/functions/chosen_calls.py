@@ -8,7 +8,7 @@ from typing import NamedTuple, TextIO
 
 from sslsniff.commands.options.trace_options import TraceOptions
 from sslsniff.commands.text_output import open_text_output, painter
-from sslsniff.errors import OutputError
+from sslsniff.core.errors import OutputError
 from sslsniff.probing.functions.conditions.condition_parser import parse_condition
 from sslsniff.sinks.calls.call_filters import (
     CallsThatMeet,

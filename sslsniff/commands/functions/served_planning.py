@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from sslsniff.commands.file_limits import reading_within_limits
 from sslsniff.commands.functions.safe_places import without_unsafe
+from sslsniff.core.errors import TargetError
 from sslsniff.elf.dwarf.debug_info import DebugInfo, open_debug_info
 from sslsniff.elf.elf_file import Elf
-from sslsniff.errors import TargetError
 from sslsniff.live.functions.function_capture import require_kernel
 from sslsniff.live.functions.traced_files import traced_files
 from sslsniff.probing.functions.runtimes.goroutines import goroutine_location

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, TextIO
 from sslsniff.commands.ending import CaptureControl, OverdueError
 from sslsniff.commands.options.trace_options import TraceOptions, parse_trace
 from sslsniff.commands.printing import note
-from sslsniff.errors import NO_READER, NO_TIME, TargetError, counted
+from sslsniff.core.errors import NO_READER, NO_TIME, TargetError, counted
 from sslsniff.kernel import privileges
 
 if TYPE_CHECKING:
     from sslsniff.commands.started.held_command import HeldCommand
-    from sslsniff.events import Exited
+    from sslsniff.core.events import Exited
     from sslsniff.live.functions.function_capture import FunctionCapture
     from sslsniff.live.functions.hit_records import Hit
     from sslsniff.live.functions.stack_reader import StackReader
@@ -184,7 +184,7 @@ def _handle(
     stacks: "StackReader | None",
 ) -> bool:
     """Give hits to ``builder``; return whether there was time for all of them."""
-    from sslsniff.events import Exited
+    from sslsniff.core.events import Exited
 
     if stacks is not None:
         stacks.update()

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from sslsniff.commands.file_limits import reading_within_limits
 from sslsniff.commands.functions.safe_places import without_unsafe
 from sslsniff.commands.options.trace_options import TraceOptions
+from sslsniff.core.errors import TargetError
 from sslsniff.elf.dwarf.debug_info import open_debug_info
 from sslsniff.elf.elf_file import Elf
-from sslsniff.errors import TargetError
 from sslsniff.probing.functions.conditions.condition_parser import parse_condition
 from sslsniff.probing.functions.fetch import FetchLimits
 from sslsniff.probing.functions.runtimes.tokio_tasks import has_tokio, tokio_task_location

@@ -9,7 +9,7 @@ from dataclasses import fields
 from types import MappingProxyType
 from typing import Any, NoReturn, TypeVar
 
-from sslsniff.escaping import escape
+from sslsniff.core.escaping import escape
 
 REPEATABLE: dict[str, Any] = {"action": "append", "default": []}
 """For an option that may be given several times."""

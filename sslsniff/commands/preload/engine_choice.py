@@ -2,7 +2,7 @@
 
 from sslsniff.commands.options.watch_options import WatchOptions
 from sslsniff.commands.printing import note
-from sslsniff.errors import LoaderError, PrivilegeError
+from sslsniff.core.errors import LoaderError, PrivilegeError
 from sslsniff.kernel import privileges
 
 

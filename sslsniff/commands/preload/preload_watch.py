@@ -11,7 +11,7 @@ from sslsniff.commands.options.watch_options import WatchOptions
 from sslsniff.commands.printing import note
 from sslsniff.commands.pump import pump
 from sslsniff.commands.started.held_command import HeldCommand
-from sslsniff.errors import KernelError
+from sslsniff.core.errors import KernelError
 from sslsniff.kernel import privileges
 from sslsniff.kernel.memory.ring_set import RingSet
 from sslsniff.live.preload.memory_limits import own_limit

@@ -18,8 +18,8 @@ from sslsniff.commands.options.decode_options import DecodeOptions, parse_decode
 from sslsniff.commands.printing import note
 from sslsniff.commands.pump import pump
 from sslsniff.commands.text_output import open_lines
-from sslsniff.errors import NO_TIME
-from sslsniff.sinks.base import Sink
+from sslsniff.core.errors import NO_TIME
+from sslsniff.core.sink import Sink
 from sslsniff.sinks.remote.new_results import NewResults
 from sslsniff.sinks.text.summary import SummarySink
 

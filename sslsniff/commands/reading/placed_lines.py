@@ -8,9 +8,9 @@ import io
 from typing import Any, TextIO
 
 from sslsniff.capture_files.replay import Phase, ReplaySource
+from sslsniff.core.model import Connection, Exchange, InnerMessage
+from sslsniff.core.sink import FlowControlStall, Sink
 from sslsniff.decoders.messages import Frame, Http2Totals, Side, Undecoded
-from sslsniff.model import Connection, Exchange, InnerMessage
-from sslsniff.sinks.base import FlowControlStall, Sink
 
 Place = tuple[int, ...]
 PlacedLine = tuple[Place, bytes]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from sslsniff.commands.options.other_options import ReadOptions
-from sslsniff.errors import grouped
+from sslsniff.core.errors import grouped
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -16,8 +16,8 @@ from sslsniff.commands.options.other_options import (
 from sslsniff.commands.printing import note
 from sslsniff.commands.pump import pump
 from sslsniff.commands.reading.progress_bar import ReadSoFar, progress_bar
-from sslsniff.model import Exchange
-from sslsniff.sinks.base import Sink
+from sslsniff.core.model import Exchange
+from sslsniff.core.sink import Sink
 from sslsniff.sinks.output_files import STANDARD_OUTPUT
 
 

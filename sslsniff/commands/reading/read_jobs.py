@@ -27,9 +27,9 @@ from sslsniff.commands.reading.share_decoder import (
     decode_share,
 )
 from sslsniff.commands.text_output import open_lines
-from sslsniff.errors import NO_READER, NO_TIME, SslsniffError
-from sslsniff.model import Loss, LossCause
-from sslsniff.sinks.base import Summary
+from sslsniff.core.errors import NO_READER, NO_TIME, SslsniffError
+from sslsniff.core.model import Loss, LossCause
+from sslsniff.core.sink import Summary
 from sslsniff.sinks.text.summary import summary_lines
 
 _PIPE_BYTES = 1 << 20

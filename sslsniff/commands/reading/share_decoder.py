@@ -14,8 +14,8 @@ from sslsniff.commands.options.other_options import ReadOptions
 from sslsniff.commands.pump import pump
 from sslsniff.commands.reading.placed_lines import LinePlaces, Place, PlacedLine, PlacedLines
 from sslsniff.commands.reading.progress_bar import ReadSoFar
-from sslsniff.errors import SslsniffError
-from sslsniff.sinks.base import Sink, Summary
+from sslsniff.core.errors import SslsniffError
+from sslsniff.core.sink import Sink, Summary
 
 
 class DecodedLines(NamedTuple):

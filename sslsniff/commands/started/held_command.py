@@ -11,7 +11,7 @@ from sslsniff.commands.ending import CaptureControl
 from sslsniff.commands.printing import note
 from sslsniff.commands.started.inherited_environment import as_inherited
 from sslsniff.commands.started.inherited_signals import IGNORED_BY_PYTHON, ignored_before
-from sslsniff.errors import TargetError
+from sslsniff.core.errors import TargetError
 
 _WAIT_MS = 50
 _REMEDIES = {

@@ -2,7 +2,7 @@
 
 from types import TracebackType
 
-from sslsniff.errors import ElfError
+from sslsniff.core.errors import ElfError
 
 
 class DamagedError(Exception):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import NamedTuple
 
+from sslsniff.core.errors import ElfError
 from sslsniff.elf import debug_files
 from sslsniff.elf.dwarf.byte_reader import DamagedError, damaged
 from sslsniff.elf.dwarf.debug_sections import DebugSections
@@ -24,7 +25,6 @@ from sslsniff.elf.dwarf.inlined_calls import CodeCheck
 from sslsniff.elf.dwarf.line_tables import LineTable
 from sslsniff.elf.dwarf.scanner import RowFlag, RowTag
 from sslsniff.elf.elf_file import Elf
-from sslsniff.errors import ElfError
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from sslsniff.core.errors import ElfError
 from sslsniff.elf import debug_files
 from sslsniff.elf.dwarf.byte_reader import DamagedError, reading
 from sslsniff.elf.dwarf.debug_sections import DebugSections, SectionParts
@@ -18,7 +19,6 @@ from sslsniff.elf.dwarf.scanned_names import ScannedNames
 from sslsniff.elf.dwarf.scanner import NO_ROW, FunctionScan, RowTag
 from sslsniff.elf.dwarf.unit_reader import UnitReader
 from sslsniff.elf.elf_file import Elf
-from sslsniff.errors import ElfError
 
 FUNCTIONS = {RowTag.SUBPROGRAM, RowTag.INLINED_SUBROUTINE}
 """Tags of rows with code of a function."""

@@ -8,12 +8,12 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
+from sslsniff.core.errors import ElfError
 from sslsniff.elf.dwarf.debug_units import DebugUnit
 from sslsniff.elf.dwarf.function_model import AddressRange
 from sslsniff.elf.dwarf.line_tables import LineTable
 from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.function_parts import MARKS_OF_PARTS, part_of
-from sslsniff.errors import ElfError
 
 # What compilers fill up with: nop; nopl and nopw of all lengths; xchg %ax,%ax.
 _NOPS = {

@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from sslsniff.errors import TargetError
+from sslsniff.core.errors import TargetError
+from sslsniff.core.model import Container
 from sslsniff.kernel.containers import cgroup_tree, runtimes
 from sslsniff.kernel.containers.container_names import ContainerNames
-from sslsniff.model import Container
 
 _PREFIX = re.compile(r"[0-9a-f]{4,64}")
 _SURE_PREFIX = re.compile(r"[0-9a-f]{12,64}")

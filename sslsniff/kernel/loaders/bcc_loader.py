@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from sslsniff.errors import KernelError, LoaderError, SslsniffError
+from sslsniff.core.errors import KernelError, LoaderError, SslsniffError
 from sslsniff.kernel import procfs, release
 from sslsniff.kernel.loaders.library_errors import library_error
 from sslsniff.kernel.loaders.loader import (

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from sslsniff.errors import KernelError, LoaderError, PrivilegeError, SslsniffError
+from sslsniff.core.errors import KernelError, LoaderError, PrivilegeError, SslsniffError
 from sslsniff.kernel import privileges, procfs, release
 from sslsniff.kernel.loaders import uprobe_multi
 from sslsniff.kernel.loaders.library_errors import library_error

@@ -1,6 +1,6 @@
 """Says why a shared library of the BPF loaders cannot be used."""
 
-from sslsniff.errors import LoaderError
+from sslsniff.core.errors import LoaderError
 
 _PACKAGES = {"libbpf": "libbpf1", "libbcc": "libbpfcc", "libbcc_bpf": "libbpfcc"}
 """Debian's packages, by the names of libraries before ``.so``."""

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
-from sslsniff.errors import KernelError
+from sslsniff.core.errors import KernelError
 
 Detach = Callable[[], None]
 """Detaches what one call attached. Any thread may call it, but only once."""

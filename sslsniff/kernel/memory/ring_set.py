@@ -8,6 +8,7 @@ import ctypes
 import time
 from ctypes import POINTER, c_uint32, c_uint64, c_void_p
 
+from sslsniff.core.ring_records import PADDING_BYTES, Records
 from sslsniff.kernel import procfs
 from sslsniff.kernel.memory.control_page import ControlPage
 from sslsniff.kernel.memory.ring_listener import RingListener
@@ -20,7 +21,6 @@ from sslsniff.kernel.memory.shared_ring import (
     UnwrappedCopy,
 )
 from sslsniff.kernel.memory.skipping import plaintext_bytes
-from sslsniff.kernel.ring_records import PADDING_BYTES, Records
 
 _ROOM_BYTES = 1 << 20
 """For records that are read at once: what follows is handled while it is in the cache."""

@@ -10,9 +10,9 @@ from ctypes import POINTER, c_uint16, c_uint32, c_uint64, c_void_p
 from pathlib import Path
 from typing import NamedTuple
 
-from sslsniff.errors import LoaderError
+from sslsniff.core.errors import LoaderError
+from sslsniff.core.ring_records import Records
 from sslsniff.kernel.memory.addresses import address_of
-from sslsniff.kernel.ring_records import Records
 
 MOST_RUNS = 512
 """How many directions one ``SkippedPlaintext`` has room for."""

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sslsniff.errors import KernelError
+from sslsniff.core.errors import KernelError
 from sslsniff.kernel import privileges
 
 _ALL_PROTOCOLS = 0x0003  # ETH_P_ALL (linux/if_ether.h)

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 
-from sslsniff.errors import KernelError
+from sslsniff.core.errors import KernelError
 from sslsniff.kernel.probe_safety.nop_trial import is_kept_intact
 from sslsniff.kernel.probe_safety.optimised_nops import optimised_nop
 

@@ -6,8 +6,8 @@ from collections import OrderedDict
 from pathlib import PurePath
 from typing import NamedTuple
 
+from sslsniff.core.errors import ElfError, KernelError
 from sslsniff.elf.elf_file import Elf
-from sslsniff.errors import ElfError, KernelError
 from sslsniff.kernel import procfs
 from sslsniff.kernel.mapping_events import Mappings
 from sslsniff.kernel.procfs import CodeMapping, MappedFile

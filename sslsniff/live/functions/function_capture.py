@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from sslsniff.errors import KernelError
-from sslsniff.events import Exited, IsOver
+from sslsniff.core.errors import KernelError
+from sslsniff.core.events import Exited, IsOver
 from sslsniff.kernel import release
 from sslsniff.kernel.loaders.loader import Detach, Loader, detach_all
 from sslsniff.kernel.ring_buffer import PollPacing, Ring

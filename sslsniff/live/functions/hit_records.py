@@ -4,8 +4,8 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sslsniff.events import EventKind, Exited
-from sslsniff.kernel.ring_records import BUSY, DISCARDED, HEADER_BYTES, Records
+from sslsniff.core.events import EventKind, Exited
+from sslsniff.core.ring_records import BUSY, DISCARDED, HEADER_BYTES, Records
 
 HIT = struct.Struct("<HBBIQQIIQQQQII")
 _RECORD = struct.Struct("<I4xHxxIQ8xIIQQQQII")

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 
+from sslsniff.core.wire import is_hit
 from sslsniff.kernel.loaders.loader import Detach, Loader
 from sslsniff.kernel.probe_safety.place_check import UNSAFE_NOP, unsafe_offsets
 from sslsniff.kernel.regular_files import descriptor_path
 from sslsniff.live.functions.fetch_tables import FetchTables, Use, probed_place
 from sslsniff.live.functions.hit_records import parse_hit
-from sslsniff.live.wire import is_hit
 from sslsniff.machine_code.probe_sites import Cost
 from sslsniff.probing.functions.trace_places import Place, PlaceKind
 from sslsniff.probing.key_log.secret_fetch import LoggedSecret, fetch_secret, read_secret

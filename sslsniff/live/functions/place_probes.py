@@ -5,7 +5,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from sslsniff.errors import TargetError
+from sslsniff.core.errors import TargetError
 from sslsniff.kernel import procfs, regular_files, release
 from sslsniff.kernel.loaders.loader import Detach, Loader
 from sslsniff.live.functions.fetch_tables import ProbedPlace

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from sslsniff.events import BytesPassed, Data
+from sslsniff.core.events import BytesPassed, Data
+from sslsniff.core.wire import is_hit
 from sslsniff.kernel.loaders.loader import Detach, Loader, detach_all
 from sslsniff.live.functions.fetch_tables import FetchTables, Use, probed_place
 from sslsniff.live.functions.hit_records import Hit, parse_hit
 from sslsniff.live.functions.place_probes import attach_places, can_wait
 from sslsniff.live.scope import Scope
-from sslsniff.live.wire import is_hit
 from sslsniff.probing.functions.runtimes.task_location import TaskLocation
 from sslsniff.probing.functions.trace_places import Place
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from sslsniff.errors import TargetError
+from sslsniff.core.errors import TargetError
 from sslsniff.kernel import procfs
 from sslsniff.live.scope import is_library, no_process
 from sslsniff.live.survey import named_files, program_file

@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, NoReturn
 
-from sslsniff.errors import KernelError
+from sslsniff.core.errors import KernelError
 from sslsniff.kernel import privileges, procfs, ptrace
 
 LONGEST_HOLD_S = 5.0

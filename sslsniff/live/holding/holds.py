@@ -5,7 +5,7 @@ import os
 import struct
 from collections.abc import Callable, Iterator
 
-from sslsniff.errors import KernelError
+from sslsniff.core.errors import KernelError
 from sslsniff.kernel import procfs
 from sslsniff.kernel.loaders.loader import Detach, Loader
 from sslsniff.live.holding.holder import LONGEST_HOLD_S, Holder

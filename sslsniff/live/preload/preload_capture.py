@@ -5,15 +5,15 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import NamedTuple
 
-from sslsniff import events
-from sslsniff.errors import counted
-from sslsniff.events import IsOver, never
-from sslsniff.fast_path import FastPath
+from sslsniff.core import events, wire
+from sslsniff.core.errors import counted
+from sslsniff.core.events import IsOver, never
+from sslsniff.core.fast_path import FastPath
+from sslsniff.core.model import Loss, LossCause, NotProbed, Process
+from sslsniff.core.ring_records import Records
 from sslsniff.kernel.memory.ring_set import RingSet
 from sslsniff.kernel.memory.shared_ring import CUTS
 from sslsniff.kernel.ring_buffer import BYTES_A_POLL, PollPacing, rest_bytes
-from sslsniff.kernel.ring_records import Records
-from sslsniff.live import wire
 from sslsniff.live.capture_figures import CaptureFigures
 from sslsniff.live.preload import why_unseen
 from sslsniff.live.preload.unseen_libraries import UnseenLibraries
@@ -21,7 +21,6 @@ from sslsniff.live.preload.watched_processes import WatchedProcesses
 from sslsniff.live.sampling.cpu_limit import CpuLimit
 from sslsniff.live.sampling.self_sampling import SelfSampling, largest_hash
 from sslsniff.live.skipped_records import no_time_bytes, skip_rest
-from sslsniff.model import Loss, LossCause, NotProbed, Process
 
 LIBRARIES = ("unknown", "openssl", "boringssl", "gnutls", "nss")
 """As ``enum library_name`` of ``preload/library.h`` numbers them."""

@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from sslsniff.core.errors import ElfError, TargetError
 from sslsniff.elf.elf_file import Elf
-from sslsniff.errors import ElfError, TargetError
 from sslsniff.kernel import procfs
 
 LIBRARY = Path(__file__).with_name("libpreload.so")

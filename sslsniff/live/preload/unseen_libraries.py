@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from sslsniff.errors import NO_TIME
-from sslsniff.events import IsOver
+from sslsniff.core.errors import NO_TIME
+from sslsniff.core.events import IsOver
+from sslsniff.core.model import NotProbed, Process
 from sslsniff.kernel import privileges, procfs
 from sslsniff.kernel.memory.shared_ring import MEMORY_NAME
 from sslsniff.live import survey
 from sslsniff.live.preload import why_unseen
 from sslsniff.live.preload.memory_limits import is_limited
 from sslsniff.live.preload.preload_environment import LIBRARY, RING_VARIABLE
-from sslsniff.model import NotProbed, Process
 from sslsniff.probing.planning.planning import Planning
 from sslsniff.probing.probe_set import Attachment, ProbedLibrary, ReturnStyle, Unprobed
 

@@ -8,8 +8,8 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.dynamic import DynamicSegment
 from elftools.elf.elffile import ELFFile
 
+from sslsniff.core.errors import ElfError
 from sslsniff.elf.elf_file import Elf
-from sslsniff.errors import ElfError
 
 NOT_PRELOADED = "the process was started without LD_PRELOAD"
 NOT_FOUND = "the process has other files, without sslsniff's library"

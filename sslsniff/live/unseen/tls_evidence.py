@@ -6,7 +6,7 @@ A handshake that fails, or that nothing follows, has no plaintext that a probe c
 
 from collections.abc import Iterator
 
-from sslsniff.events import NotedSend, TlsSocket, TlsStart
+from sslsniff.core.events import NotedSend, TlsSocket, TlsStart
 
 # RFC 8446, section 5.1 and appendix B.3
 _HEADER_BYTES = 5

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from sslsniff.errors import TargetError
+from sslsniff.core.errors import TargetError
+from sslsniff.core.model import NotProbed, Process
 from sslsniff.kernel import procfs
 from sslsniff.kernel.file_identity import Identity, identify
 from sslsniff.live.scope import Scope
-from sslsniff.model import NotProbed, Process
 from sslsniff.probing.probe_set import Unprobed
 
 _MOST_SEPARATE = 64

@@ -10,13 +10,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
-from sslsniff import events
-from sslsniff.errors import counted
-from sslsniff.events import TlsSocket, TlsStart
-from sslsniff.live import wire
+from sslsniff.core import events, wire
+from sslsniff.core.errors import counted
+from sslsniff.core.events import TlsSocket, TlsStart
+from sslsniff.core.model import Direction
 from sslsniff.live.unseen.tls_evidence import passed_data, server_name
 from sslsniff.live.unseen.unprobed_libraries import UnprobedLibraries
-from sslsniff.model import Direction
 
 _DELAY_S = 2.0
 """A probed library's connection may be seen to use a socket only at its next call."""

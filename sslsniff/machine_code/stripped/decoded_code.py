@@ -2,9 +2,9 @@
 
 from functools import lru_cache
 
+from sslsniff.core.errors import ElfError
 from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.symbols import Function
-from sslsniff.errors import ElfError
 from sslsniff.machine_code.instructions import instruction_lines
 from sslsniff.machine_code.operations import Operation, instruction_shape
 

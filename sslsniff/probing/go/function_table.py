@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
+from sslsniff.core.errors import ElfError
 from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.mapped_file import Region
 from sslsniff.elf.symbols import Function, Symbol
-from sslsniff.errors import ElfError
 from sslsniff.probing.go.memory import WORD_BYTES, Memory
 
 SECTIONS = (".gopclntab", ".data.rel.ro.gopclntab", ".data.rel.ro")

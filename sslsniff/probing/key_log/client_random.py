@@ -7,9 +7,9 @@ the function that gets the secrets, which writes the client random beside them.
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
+from sslsniff.core.errors import ElfError
 from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.symbols import Function
-from sslsniff.errors import ElfError
 from sslsniff.machine_code.data_flow import Flow
 from sslsniff.machine_code.function_code import Code
 from sslsniff.machine_code.instructions import ARGUMENTS

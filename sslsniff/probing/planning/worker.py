@@ -17,9 +17,9 @@ import resource
 import socket
 from typing import Any, NoReturn
 
+from sslsniff.core.errors import ElfError
 from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.symbols import demangle
-from sslsniff.errors import ElfError
 from sslsniff.kernel import privileges, resource_limits, seccomp
 from sslsniff.kernel.resource_limits import OverTimeError
 from sslsniff.machine_code.instructions import disassemble

@@ -8,10 +8,10 @@ debug file, and without symbols by their vtables.
 
 from collections.abc import Iterable, Iterator
 
+from sslsniff.core.errors import ElfError
 from sslsniff.elf import debug_files
 from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.symbols import Function
-from sslsniff.errors import ElfError
 from sslsniff.probing.rustls.methods import Found, FoundMethods, Method, Proof, Refused, Version
 from sslsniff.probing.rustls.named import Named, find_named
 from sslsniff.probing.rustls.shaped import VERSIONS, find_shaped

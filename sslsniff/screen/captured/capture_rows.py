@@ -4,8 +4,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from sslsniff.errors import counted
-from sslsniff.sinks import statements
+from sslsniff.core import statements
+from sslsniff.core.errors import counted
 from sslsniff.sinks.queued.short_lines import ShortExchange
 from sslsniff.sinks.text import pieces
 

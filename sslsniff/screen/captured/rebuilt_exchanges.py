@@ -11,9 +11,7 @@ from typing import Any
 
 import orjson
 
-from sslsniff.decoders.inner.models.model_call import ModelCall
-from sslsniff.decoders.messages import Frame, Header, Headers, Side
-from sslsniff.model import (
+from sslsniff.core.model import (
     Address,
     Body,
     Connection,
@@ -23,6 +21,9 @@ from sslsniff.model import (
     Request,
     Response,
 )
+from sslsniff.core.statements import statement_of
+from sslsniff.decoders.inner.models.model_call import ModelCall
+from sslsniff.decoders.messages import Frame, Header, Headers, Side
 from sslsniff.sinks.json_lines import JsonSink
 from sslsniff.sinks.queued.short_lines import (
     IS_EXCHANGE,
@@ -33,7 +34,6 @@ from sslsniff.sinks.queued.short_lines import (
     ShortResponse,
     bodies_of,
 )
-from sslsniff.sinks.statements import statement_of
 
 Object = dict[str, Any]
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from sslsniff.errors import grouped
-from sslsniff.escaping import escape
+from sslsniff.core.errors import grouped
+from sslsniff.core.escaping import escape
 from sslsniff.screen.captured.capture_process import PREFIX
 from sslsniff.screen.captured.capture_store import MOST_EXCHANGE_BYTES, MOST_EXCHANGES, Store
 from sslsniff.screen.widgets.shown_line import (

@@ -5,10 +5,11 @@ from typing import Any
 
 import orjson
 
+from sslsniff.core.errors import grouped
+from sslsniff.core.escaping import escape, escape_lines
+from sslsniff.core.model import Body
+from sslsniff.core.statements import shown_parameter
 from sslsniff.decoders.inner.models.model_apis import answer_so_far
-from sslsniff.errors import grouped
-from sslsniff.escaping import escape, escape_lines
-from sslsniff.model import Body
 from sslsniff.screen.captured.capture_rows import ExchangeRow
 from sslsniff.screen.captured.rebuilt_exchanges import data_of, headers_of, nanoseconds
 from sslsniff.screen.widgets.shown_line import (
@@ -22,7 +23,6 @@ from sslsniff.screen.widgets.shown_line import (
     title,
 )
 from sslsniff.sinks.model_calls import llm_object
-from sslsniff.sinks.statements import shown_parameter
 from sslsniff.sinks.text import pieces
 from sslsniff.sinks.text.bodies import body_lines, indent_json
 from sslsniff.sinks.text.hexdump import hexdump

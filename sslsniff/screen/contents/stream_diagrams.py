@@ -6,8 +6,8 @@ A window is what flow control lets its sender still send (RFC 9113 section 5.2).
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from sslsniff.errors import grouped
-from sslsniff.escaping import escape
+from sslsniff.core.errors import grouped
+from sslsniff.core.escaping import escape
 from sslsniff.screen.captured.capture_rows import ConnectionRow, ExchangeRow
 from sslsniff.screen.captured.rebuilt_exchanges import frame_objects, nanoseconds
 from sslsniff.screen.widgets.shown_line import DIM, FAULT, ShownLine, named_line, styled_line, title

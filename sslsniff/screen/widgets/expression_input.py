@@ -9,8 +9,8 @@ from textual.message import Message
 from textual.suggester import Suggester
 from textual.widgets import Input
 
-from sslsniff.errors import FilterError
-from sslsniff.escaping import escape
+from sslsniff.core.errors import FilterError
+from sslsniff.core.escaping import escape
 from sslsniff.screen.widgets.input_line import InputLine
 from sslsniff.sinks.filters import OPERATORS, Filter, parse
 

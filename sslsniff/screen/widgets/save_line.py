@@ -5,7 +5,7 @@ from collections.abc import Callable
 from textual.message import Message
 from textual.widgets import Input
 
-from sslsniff.errors import SslsniffError
+from sslsniff.core.errors import SslsniffError
 from sslsniff.screen.widgets.input_line import InputLine
 
 _NAME = "selection.har"

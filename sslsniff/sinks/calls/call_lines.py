@@ -4,8 +4,8 @@ import functools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TextIO
 
-from sslsniff.errors import counted
-from sslsniff.escaping import escape
+from sslsniff.core.errors import counted
+from sslsniff.core.escaping import escape
 from sslsniff.probing.functions.trace_places import Place, PlaceKind
 from sslsniff.sinks.calls.stack_text import stack_lines
 from sslsniff.sinks.calls.thread_names import ThreadNames

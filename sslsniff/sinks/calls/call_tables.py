@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from sslsniff.errors import counted
-from sslsniff.escaping import escape
+from sslsniff.core.errors import counted
+from sslsniff.core.escaping import escape
 from sslsniff.sinks.calls.call_lines import short_duration
 from sslsniff.sinks.encoded_json import encoded_json
 

@@ -7,8 +7,8 @@ tracks of their own.
 from collections.abc import Mapping, Sequence
 from typing import BinaryIO
 
-from sslsniff.model import Connection, Exchange
-from sslsniff.sinks.base import Sink
+from sslsniff.core.model import Connection, Exchange
+from sslsniff.core.sink import Sink
 from sslsniff.sinks.calls.traced_call import CallsOf, TracedCall
 from sslsniff.sinks.calls.value_json import json_value
 from sslsniff.sinks.encoded_json import encoded_json

@@ -6,7 +6,7 @@ speedscope.app and inferno-flamegraph read them, too.
 
 from typing import TextIO
 
-from sslsniff.escaping import escape
+from sslsniff.core.escaping import escape
 from sslsniff.probing.functions.stacks.stack_trace import StackTrace
 from sslsniff.sinks.calls.stack_text import function_name
 from sslsniff.sinks.calls.traced_call import CallSink, TracedCall

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Iterator
 
-from sslsniff.escaping import escape
+from sslsniff.core.escaping import escape
 from sslsniff.probing.functions.stacks.stack_trace import CodePlace, StackTrace
 
 _MOST_PLACES = 16_384

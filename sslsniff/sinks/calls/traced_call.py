@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from sslsniff.model import Exchange
+from sslsniff.core.model import Exchange
 from sslsniff.probing.functions.stacks.stack_trace import StackTrace
 from sslsniff.probing.functions.trace_places import Place, PlaceKind
 from sslsniff.probing.functions.traced_values import Value

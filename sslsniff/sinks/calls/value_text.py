@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sslsniff.escaping import escape
+from sslsniff.core.escaping import escape
 from sslsniff.probing.functions.traced_values import (
     FollowedPointer,
     Items,

@@ -14,9 +14,9 @@ from typing import BinaryIO
 
 from sslsniff.capture_files.file_guard import FileGuard
 from sslsniff.capture_files.mending import HAR_END, end_archive
-from sslsniff.errors import OutputError
-from sslsniff.model import Connection, Exchange, InnerMessage
-from sslsniff.sinks.base import Sink
+from sslsniff.core.errors import OutputError
+from sslsniff.core.model import Connection, Exchange, InnerMessage
+from sslsniff.core.sink import Sink
 from sslsniff.sinks.encoded_json import encoded_json
 from sslsniff.sinks.har.entry import entry
 from sslsniff.sinks.har.socket_messages import SocketMessages

@@ -11,9 +11,9 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from sslsniff.core.model import Body, Exchange, Request, Response
 from sslsniff.decoders.content import charsets, codings
 from sslsniff.decoders.messages import Header, Headers
-from sslsniff.model import Body, Exchange, Request, Response
 from sslsniff.sinks.text import pieces
 
 Object = dict[str, Any]

@@ -10,8 +10,8 @@ import base64
 from dataclasses import dataclass, field
 from typing import Any
 
+from sslsniff.core.model import Connection, Exchange
 from sslsniff.decoders.messages import ServerSentEvent, Side, StreamMessage, WebSocketMessage
-from sslsniff.model import Connection, Exchange
 
 Object = dict[str, Any]
 

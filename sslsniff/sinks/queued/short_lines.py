@@ -12,8 +12,8 @@ from typing import Any, BinaryIO, NamedTuple, Self
 
 import orjson
 
+from sslsniff.core.model import Connection, Exchange, Request, Response
 from sslsniff.decoders.messages import Frame
-from sslsniff.model import Connection, Exchange, Request, Response
 from sslsniff.sinks.grpc_calls import call_of
 from sslsniff.sinks.json_lines import JsonSink, changing_fields, shown_headers
 

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from sslsniff.errors import OutputError
+from sslsniff.core.errors import OutputError
 
 Item = TypeVar("Item")
 

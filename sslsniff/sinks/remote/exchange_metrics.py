@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 from opentelemetry.metrics import CallbackOptions, Histogram, Meter, Observation
 
+from sslsniff.core.model import Chunk, Exchange
 from sslsniff.decoders.messages import Side
 from sslsniff.live.capture_figures import RunningCapture
-from sslsniff.model import Chunk, Exchange
 from sslsniff.sinks.grpc_calls import call_of
 from sslsniff.sinks.remote.delivery import Delivery
 from sslsniff.sinks.text import pieces

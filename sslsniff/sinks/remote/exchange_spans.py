@@ -18,8 +18,8 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from opentelemetry.trace.status import Status, StatusCode
 
 import sslsniff
+from sslsniff.core.model import Container, Exchange, InnerMessage, Process, this_machine
 from sslsniff.decoders.messages import Side, StreamMessage
-from sslsniff.model import Container, Exchange, InnerMessage, Process, this_machine
 from sslsniff.sinks.remote.span_attributes import (
     attributes_of,
     error_type,

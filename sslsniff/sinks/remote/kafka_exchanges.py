@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 from sslsniff.capture_files.kafka.schema import Exchange as ExchangeMessage
 from sslsniff.capture_files.kafka.topic_writer import MOST_MESSAGE_BYTES, TopicWriter
-from sslsniff.model import Connection, Exchange
-from sslsniff.sinks.base import DeliveryCount, Sink
+from sslsniff.core.model import Connection, Exchange
+from sslsniff.core.sink import DeliveryCount, Sink
 from sslsniff.sinks.json_lines import JsonSink
 from sslsniff.sinks.tables.exchange_columns import ColumnKind, exchange_columns
 

@@ -6,9 +6,9 @@ from typing import Any
 from sslsniff.capture_files.kafka import plaintext
 from sslsniff.capture_files.kafka.schema import Plaintext
 from sslsniff.capture_files.kafka.topic_writer import MOST_MESSAGE_BYTES, TopicWriter
-from sslsniff.fast_path import Consumer
-from sslsniff.model import Chunk, Connection, Direction, LossCause, this_machine
-from sslsniff.sinks.base import DeliveryCount, Sink
+from sslsniff.core.fast_path import Consumer
+from sslsniff.core.model import Chunk, Connection, Direction, LossCause, this_machine
+from sslsniff.core.sink import DeliveryCount, Sink
 
 _PART_BYTES = 64
 """Of a part, beside its plaintext, at most: numbers of 10 bytes, and a cause."""

@@ -12,8 +12,8 @@ from opentelemetry.sdk._logs import ReadableLogRecord
 from opentelemetry.sdk._logs.export import LogRecordExporter, LogRecordExportResult
 from opentelemetry.sdk.trace import ReadableSpan
 
+from sslsniff.core.model import Connection, Exchange, InnerMessage
 from sslsniff.decoders.messages import WebSocketMessage
-from sslsniff.model import Connection, Exchange, InnerMessage
 from sslsniff.sinks.remote.delivery import Delivery
 from sslsniff.sinks.remote.exchange_spans import message_attributes
 from sslsniff.sinks.remote.otlp_answers import Answers

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from sslsniff.core.model import Chunk, Connection, Exchange, InnerMessage
+from sslsniff.core.sink import FlowControlStall, Sink, Summary
 from sslsniff.decoders.messages import Frame, Http2Totals, Side, Undecoded
-from sslsniff.model import Chunk, Connection, Exchange, InnerMessage
-from sslsniff.sinks.base import FlowControlStall, Sink, Summary
 
 
 class RepeatingSource(Protocol):

@@ -11,7 +11,7 @@ from opentelemetry.sdk._logs.export import LogRecordExporter
 from opentelemetry.sdk.metrics.export import MetricExporter
 from opentelemetry.sdk.trace.export import SpanExporter
 
-from sslsniff.errors import OutputError
+from sslsniff.core.errors import OutputError
 from sslsniff.sinks.remote.delivery import without_user
 from sslsniff.sinks.remote.otlp_answers import Answers, NotAcceptedError
 

@@ -10,9 +10,9 @@ from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
 
+from sslsniff.core.model import Chunk, Connection, Exchange, InnerMessage
+from sslsniff.core.sink import DeliveryCount, Sink
 from sslsniff.live.capture_figures import RunningCapture
-from sslsniff.model import Chunk, Connection, Exchange, InnerMessage
-from sslsniff.sinks.base import DeliveryCount, Sink
 from sslsniff.sinks.remote.delivery import Delivery, without_user
 from sslsniff.sinks.remote.exchange_metrics import ExchangeMetrics, observe_capture
 from sslsniff.sinks.remote.exchange_spans import host_resource, message_event, span_of

@@ -7,11 +7,11 @@ Names of others are from the packages of the conventions (docs/otlp.md); ours be
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from sslsniff.core.escaping import encodable
+from sslsniff.core.model import Address, Exchange, Process, Request, Response
+from sslsniff.core.statements import without_literals
 from sslsniff.decoders.messages import Side
-from sslsniff.escaping import encodable
-from sslsniff.model import Address, Exchange, Process, Request, Response
 from sslsniff.sinks.grpc_calls import call_of
-from sslsniff.sinks.statements import without_literals
 from sslsniff.sinks.statistics.path_patterns import path_pattern
 
 Value = str | int | bool | list[str]

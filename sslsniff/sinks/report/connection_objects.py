@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from sslsniff.model import Connection
-from sslsniff.sinks.base import FlowControlStall
+from sslsniff.core.model import Connection
+from sslsniff.core.sink import FlowControlStall
 from sslsniff.sinks.text import pieces
 
 Object = dict[str, Any]

@@ -9,9 +9,9 @@ import io
 from dataclasses import replace
 from typing import Any
 
+from sslsniff.core.model import Body, Exchange, Request, Response
 from sslsniff.decoders.content import charsets, codings
 from sslsniff.decoders.messages import Headers
-from sslsniff.model import Body, Exchange, Request, Response
 from sslsniff.sinks.encoded_json import encoded_json
 from sslsniff.sinks.json_lines import JsonSink
 from sslsniff.sinks.model_calls import llm_object

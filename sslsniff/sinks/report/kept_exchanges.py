@@ -7,7 +7,7 @@ headers, then their rows. How many were dropped is known, and the page says it.
 from collections import deque
 from dataclasses import dataclass, field
 
-from sslsniff.model import Connection
+from sslsniff.core.model import Connection
 from sslsniff.sinks.encoded_json import encoded_json
 from sslsniff.sinks.report.connection_objects import connection_object
 from sslsniff.sinks.report.newest import Newest

@@ -14,7 +14,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO
 
-from sslsniff.errors import OutputError
+from sslsniff.core.errors import OutputError
 
 _STEP_BYTES = 4096
 _BLOCK_BYTES = 1 << 20

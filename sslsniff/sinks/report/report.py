@@ -9,9 +9,10 @@ from collections.abc import Iterable
 from importlib.metadata import version
 from typing import Any, BinaryIO
 
+from sslsniff.core.model import Connection, Exchange, NotProbed
+from sslsniff.core.sink import FlowControlStall, Sink, Summary
+from sslsniff.core.statements import shown_statement
 from sslsniff.decoders.messages import Undecoded
-from sslsniff.model import Connection, Exchange, NotProbed
-from sslsniff.sinks.base import FlowControlStall, Sink, Summary
 from sslsniff.sinks.encoded_json import encoded_json
 from sslsniff.sinks.report.connection_objects import stall_object
 from sslsniff.sinks.report.details import Details, cut
@@ -19,7 +20,6 @@ from sslsniff.sinks.report.group_objects import group_objects, total_object
 from sslsniff.sinks.report.kept_exchanges import KeptExchanges
 from sslsniff.sinks.report.page_file import PageFile
 from sslsniff.sinks.report.page_source import page
-from sslsniff.sinks.statements import shown_statement
 from sslsniff.sinks.statistics.groups import Groups
 from sslsniff.sinks.statistics.outcome import Outcome
 from sslsniff.sinks.text import pieces

@@ -10,7 +10,7 @@ import time
 from collections import deque
 
 from sslsniff.capture_files.pcapng import PcapngWriter
-from sslsniff.errors import counted
+from sslsniff.core.errors import counted
 from sslsniff.kernel.packets.packet_socket import PacketSocket, ReceivedPacket
 from sslsniff.probing.key_log.secret_fetch import LoggedSecret
 from sslsniff.sinks.secrets.packet_flows import PacketFlows, WatchedFlow, flow_of

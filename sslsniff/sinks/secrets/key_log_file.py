@@ -2,7 +2,7 @@
 
 from typing import BinaryIO
 
-from sslsniff.errors import counted
+from sslsniff.core.errors import counted
 from sslsniff.probing.key_log.secret_fetch import LoggedSecret
 
 _MOST_KNOWN = 1 << 16

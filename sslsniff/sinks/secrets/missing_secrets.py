@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from sslsniff.model import Connection
-from sslsniff.sinks.base import Sink
+from sslsniff.core.model import Connection
+from sslsniff.core.sink import Sink
 
 
 class MissingSecrets(Sink):

@@ -3,11 +3,11 @@
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from sslsniff.core.model import Exchange
+from sslsniff.core.sink import CAPTURE_ENDED
+from sslsniff.core.statements import method_of, without_literals
 from sslsniff.decoders.databases.statement import Statement
-from sslsniff.model import Exchange
-from sslsniff.sinks.base import CAPTURE_ENDED
 from sslsniff.sinks.grpc_calls import call_of
-from sslsniff.sinks.statements import method_of, without_literals
 from sslsniff.sinks.statistics.path_patterns import path_pattern
 from sslsniff.sinks.text import pieces
 

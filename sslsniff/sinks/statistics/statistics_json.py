@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, BinaryIO
 
-from sslsniff.sinks.base import Summary
+from sslsniff.core.sink import Summary
 from sslsniff.sinks.encoded_json import encoded_json
 from sslsniff.sinks.statistics.durations import Durations
 from sslsniff.sinks.statistics.groups import Group, Groups

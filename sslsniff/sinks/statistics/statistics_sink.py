@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from sslsniff.model import Exchange
-from sslsniff.sinks.base import Sink
+from sslsniff.core.model import Exchange
+from sslsniff.core.sink import Sink
 from sslsniff.sinks.statistics.groups import Groups
 from sslsniff.sinks.statistics.outcome import Outcome
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from sslsniff.escaping import escape
+from sslsniff.core.escaping import escape
 from sslsniff.sinks.text.cutting import cut_middle, padded, width
 from sslsniff.sinks.text.lines import Field, Paint
 

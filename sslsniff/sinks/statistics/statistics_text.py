@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TextIO
 
-from sslsniff.errors import counted
-from sslsniff.sinks.base import Summary
+from sslsniff.core.errors import counted
+from sslsniff.core.sink import Summary
 from sslsniff.sinks.statistics.durations import Durations
 from sslsniff.sinks.statistics.groups import Group, Groups
 from sslsniff.sinks.statistics.statistics_sink import QUANTILES, StatisticsSink

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, NamedTuple
 
+from sslsniff.core.escaping import encodable
+from sslsniff.core.model import Address, Exchange, Request, Response
 from sslsniff.decoders.messages import Header, Headers, cached_in_headers
-from sslsniff.escaping import encodable
-from sslsniff.model import Address, Exchange, Request, Response
 from sslsniff.sinks.grpc_calls import call_of
 from sslsniff.sinks.text import pieces
 

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pyarrow.fs import AwsStandardS3RetryStrategy, FileSystem, FileType, S3FileSystem
 
-from sslsniff.errors import OutputError
+from sslsniff.core.errors import OutputError
 from sslsniff.sinks.output_files import check_folder, create_folder, open_output
 from sslsniff.sinks.remote.delivery import Delivery, without_user
 

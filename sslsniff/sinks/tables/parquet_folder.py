@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sslsniff.errors import OutputError
-from sslsniff.model import Exchange, this_machine
-from sslsniff.sinks.base import Sink
+from sslsniff.core.errors import OutputError
+from sslsniff.core.model import Exchange, this_machine
+from sslsniff.core.sink import Sink
 from sslsniff.sinks.tables.exchange_columns import ColumnKind, TableColumn, exchange_columns
 from sslsniff.sinks.tables.folders import TableFolder
 

@@ -2,10 +2,10 @@
 
 import re
 
+from sslsniff.core.escaping import escape, escape_lines
+from sslsniff.core.model import Body
 from sslsniff.decoders.content import charsets, codings
 from sslsniff.decoders.messages import Headers
-from sslsniff.escaping import escape, escape_lines
-from sslsniff.model import Body
 from sslsniff.sinks.text import pieces
 
 _SHOWN_BYTES = 1 << 20

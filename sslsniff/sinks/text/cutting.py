@@ -6,7 +6,7 @@ most East Asian characters have two, combining marks none (Unicode's UAX #11).
 
 from collections.abc import Iterable
 
-from sslsniff.escaping import escape
+from sslsniff.core.escaping import escape
 
 MARK = "…"
 """Stands where text was cut out."""

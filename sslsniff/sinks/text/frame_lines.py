@@ -2,11 +2,11 @@
 
 from typing import TextIO
 
+from sslsniff.core.errors import counted
+from sslsniff.core.escaping import escape
+from sslsniff.core.model import Connection, InnerMessage
+from sslsniff.core.sink import FlowControlStall, Sink
 from sslsniff.decoders.messages import Frame, Http2Totals, Side
-from sslsniff.errors import counted
-from sslsniff.escaping import escape
-from sslsniff.model import Connection, InnerMessage
-from sslsniff.sinks.base import FlowControlStall, Sink
 from sslsniff.sinks.proto_fields import Schema, no_schema
 from sslsniff.sinks.text import pieces
 from sslsniff.sinks.text.lines import Lines

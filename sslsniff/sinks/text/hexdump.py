@@ -2,9 +2,9 @@
 
 from typing import TextIO
 
-from sslsniff.errors import counted
-from sslsniff.model import Chunk
-from sslsniff.sinks.base import Sink
+from sslsniff.core.errors import counted
+from sslsniff.core.model import Chunk
+from sslsniff.core.sink import Sink
 from sslsniff.sinks.text import pieces
 
 _WIDTH = 16

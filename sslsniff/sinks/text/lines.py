@@ -5,12 +5,13 @@ import os
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, TextIO
 
+from sslsniff.core import statements
+from sslsniff.core.errors import counted
+from sslsniff.core.escaping import escape
+from sslsniff.core.model import Connection, Exchange, Response
 from sslsniff.decoders.databases.statement import Statement
 from sslsniff.decoders.messages import Omitted
-from sslsniff.errors import counted
-from sslsniff.escaping import escape
-from sslsniff.model import Connection, Exchange, Response
-from sslsniff.sinks import model_calls, statements
+from sslsniff.sinks import model_calls
 from sslsniff.sinks.grpc_calls import call_of
 from sslsniff.sinks.text import pieces
 from sslsniff.sinks.text.cutting import cut_end, cut_middle, padded, width

@@ -1,5 +1,8 @@
 """Messages inside HTTP, a line each, as they arrive."""
 
+from sslsniff.core.errors import counted
+from sslsniff.core.escaping import escape, escape_lines
+from sslsniff.core.model import Body, Exchange, InnerMessage
 from sslsniff.decoders.content import charsets
 from sslsniff.decoders.messages import (
     GrpcMessage,
@@ -9,9 +12,6 @@ from sslsniff.decoders.messages import (
     StreamMessage,
     WebSocketMessage,
 )
-from sslsniff.errors import counted
-from sslsniff.escaping import escape, escape_lines
-from sslsniff.model import Body, Exchange, InnerMessage
 from sslsniff.sinks.proto_fields import Schema, fields_text, is_readable
 from sslsniff.sinks.text import pieces
 from sslsniff.sinks.text.bodies import body_lines, indent_json

@@ -4,9 +4,9 @@ import base64
 import functools
 from datetime import UTC, datetime
 
+from sslsniff.core.escaping import escape
+from sslsniff.core.model import Address, Connection, Exchange, Request
 from sslsniff.decoders.messages import Side
-from sslsniff.escaping import escape
-from sslsniff.model import Address, Connection, Exchange, Request
 
 _NO_TIME_OF_DAY = "--:--:--.---"
 _UNITS = ("kB", "MB", "GB", "TB")

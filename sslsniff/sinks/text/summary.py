@@ -2,9 +2,9 @@
 
 from typing import TextIO
 
-from sslsniff.errors import counted
-from sslsniff.escaping import escape
-from sslsniff.sinks.base import Sink, Summary
+from sslsniff.core.errors import counted
+from sslsniff.core.escaping import escape
+from sslsniff.core.sink import Sink, Summary
 from sslsniff.sinks.text import pieces
 
 _LISTED_CONNECTIONS = 20

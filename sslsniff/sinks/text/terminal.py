@@ -4,12 +4,12 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, TextIO
 
+from sslsniff.core.errors import counted
+from sslsniff.core.escaping import escape
+from sslsniff.core.model import Chunk, Connection, Exchange, InnerMessage, Request, Response
+from sslsniff.core.sink import Sink
 from sslsniff.decoders.messages import Header, Side, Undecoded
 from sslsniff.decoders.opaque import UNKNOWN_PROTOCOL
-from sslsniff.errors import counted
-from sslsniff.escaping import escape
-from sslsniff.model import Chunk, Connection, Exchange, InnerMessage, Request, Response
-from sslsniff.sinks.base import Sink
 from sslsniff.sinks.proto_fields import Schema, no_schema
 from sslsniff.sinks.text.bodies import body_lines
 from sslsniff.sinks.text.lines import Lines, Paint, endless, plain

@@ -6,8 +6,8 @@ Memory: a few counters for each reason, of which a connection has ``_MOST_REASON
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from sslsniff.core.model import Connection
 from sslsniff.decoders.messages import Side, Undecoded
-from sslsniff.model import Connection
 from sslsniff.sinks.text import pieces
 from sslsniff.sinks.text.lines import Lines
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-from sslsniff.errors import counted
-from sslsniff.events import BytesPassed, Data
+from sslsniff.core.errors import counted
+from sslsniff.core.events import BytesPassed, Data
+from sslsniff.core.model import Connection, Exchange
 from sslsniff.live.functions.hit_records import Hit
-from sslsniff.model import Connection, Exchange
 from sslsniff.probing.functions.trace_places import Place
 from sslsniff.sinks.calls.traced_call import CallSink, TracedCall
 from sslsniff.tracing.calls.call_builder import CallBuilder

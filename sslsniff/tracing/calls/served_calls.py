@@ -19,9 +19,9 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from sslsniff.core.events import BytesPassed
+from sslsniff.core.model import Connection, Direction, Exchange
 from sslsniff.decoders.messages import Side
-from sslsniff.events import BytesPassed
-from sslsniff.model import Connection, Direction, Exchange
 from sslsniff.sinks.calls.traced_call import TracedCall
 
 MOST_CALLS = 65_536

@@ -4,12 +4,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from sslsniff.core.fan_out import FanOut
+from sslsniff.core.model import Connection, Exchange
+from sslsniff.core.sink import Sink, Summary
 from sslsniff.decoders.messages import Side
-from sslsniff.model import Connection, Exchange
-from sslsniff.sinks.base import Sink, Summary
 from sslsniff.sinks.calls.traced_call import TracedCall
 from sslsniff.tracing.calls.exchange_calls import ExchangeCalls
-from sslsniff.tracing.fan_out import FanOut
 
 WAIT_NS = 500_000_000
 """How long an exchange waits for calls to return: most write the response and return at once."""
@@ -26,7 +26,7 @@ class _WaitingExchange:
 
 
 class ServedExchanges(FanOut):
-    """The one sink of a tracer: passes all hooks to ``sinks``.
+    """The one sink of an ``ExchangeBuilder``: passes all hooks to ``sinks``.
 
     An exchange waits for the ends of its calls, ``WAIT_NS`` at most, and no longer than until the
     next one of its connection, or its end. ``count_open``: returns how many exchanges of a

@@ -10,7 +10,7 @@ from typing import NamedTuple, Self
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-from sslsniff.events import Exited
+from sslsniff.core.events import Exited
 from sslsniff.live.functions.fetch_tables import Use
 from sslsniff.live.functions.function_capture import FunctionCapture
 from sslsniff.live.functions.hit_records import Hit

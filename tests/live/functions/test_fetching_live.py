@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from sslsniff.events import Exited
+from sslsniff.core.events import Exited
 from sslsniff.kernel import release
 from sslsniff.kernel.loaders import uprobe_multi
 from sslsniff.live.functions.fetch_tables import DATA_SIZES

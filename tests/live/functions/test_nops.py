@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from sslsniff.core.errors import KernelError
 from sslsniff.elf.elf_file import Elf
-from sslsniff.errors import KernelError
 from sslsniff.kernel.loaders.libbpf import LibbpfLoader
 from sslsniff.kernel.probe_safety.nop_trial import is_kept_intact
 from sslsniff.kernel.probe_safety.optimised_nops import optimised_nop

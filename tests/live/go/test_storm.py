@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from sslsniff.capture_files.replay import ReplaySource
-from sslsniff.model import Chunk, Connection, Direction
-from sslsniff.tracing.flows import Flows
+from sslsniff.core.flows import Flows
+from sslsniff.core.model import Chunk, Connection, Direction
 from tests.chunks_only import ChunksOnly
 from tests.live.sniffer import SSLSNIFF
 from tests.workload.go.fixtures import Fixture, fixtures

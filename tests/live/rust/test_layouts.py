@@ -2,7 +2,7 @@
 
 import pytest
 
-from sslsniff import events
+from sslsniff.core import events
 from sslsniff.kernel.loaders.libbpf import LibbpfLoader
 from sslsniff.live.capture import LiveCapture
 from sslsniff.live.early_files import EarlyFiles

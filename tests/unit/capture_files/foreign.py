@@ -7,7 +7,7 @@ from scapy.layers.l2 import Ether
 from scapy.utils import wrpcap, wrpcapng
 
 from sslsniff.capture_files.replay import ReplaySource
-from sslsniff.events import Event
+from sslsniff.core.events import Event
 from tests.unit.captures import of_connections
 
 ETHER = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")

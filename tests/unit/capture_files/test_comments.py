@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sslsniff.capture_files.comments import GOES_ON, MADE_UP, Described, Lost, parse
+from sslsniff.core.model import Container, Direction, LossCause
 from sslsniff.decoders.messages import Side
-from sslsniff.model import Container, Direction, LossCause
 
 DESCRIBED = Described(
     connection="7-1",

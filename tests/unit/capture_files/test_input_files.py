@@ -13,7 +13,7 @@ import zstandard
 
 from sslsniff.capture_files.input_files import open_input
 from sslsniff.capture_files.replay import ReplaySource
-from sslsniff.errors import CaptureFileError
+from sslsniff.core.errors import CaptureFileError
 from tests.unit.captures import READ, WRITE, Step, Taker, replay
 
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from sslsniff.commands.reading import read_jobs
+from sslsniff.core.sink import Summary
 from sslsniff.screen.captured.capture_store import Store
 from sslsniff.screen.contents.exchange_panes import exchange_lines, message_lines
 from sslsniff.screen.contents.stream_diagrams import frame_lines, waterfall_lines
-from sslsniff.sinks.base import Summary
 from sslsniff.sinks.statistics.outcome import Outcome
 from tests.unit.exchanges import START_NS
 from tests.unit.screen.captured_lines import lines_of

@@ -22,7 +22,7 @@ from sslsniff.capture_files.packets import (
 )
 from sslsniff.capture_files.packing import Endpoint, EndpointPair
 from sslsniff.capture_files.pcap import Origin, PcapWriter
-from sslsniff.model import Address
+from sslsniff.core.model import Address
 
 NEAR, FAR = Address("192.0.2.1", 40000), Address("198.51.100.2", 443)
 NEAR6, FAR6 = Address("2001:db8::1", 40000), Address("fe80::2%eth0", 443)

@@ -17,10 +17,10 @@ from sslsniff.capture_files.packing import (
     Template,
     reserve,
 )
-from sslsniff.errors import OutputError
-from sslsniff.events import EventKind
-from sslsniff.fast_path import direction_key
-from sslsniff.live import wire
+from sslsniff.core import wire
+from sslsniff.core.errors import OutputError
+from sslsniff.core.events import EventKind
+from sslsniff.core.fast_path import direction_key
 from tests.unit.capture_files.packed import BEHIND, START, expected
 from tests.unit.kernel.ring import laid_out
 

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from sslsniff.capture_files import null_tls, packing
-from sslsniff.events import DIRECTIONS
-from sslsniff.kernel import ring_records
-from sslsniff.live import wire
+from sslsniff.core import ring_records, wire
+from sslsniff.core.events import DIRECTIONS
 
 
 class _LayoutRow(ctypes.Structure):

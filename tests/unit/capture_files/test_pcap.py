@@ -16,7 +16,7 @@ from sslsniff.capture_files.packets import LINK_RAW
 from sslsniff.capture_files.packing import BATCH_BYTES
 from sslsniff.capture_files.pcap import Origin, PacketWriter, PcapWriter
 from sslsniff.capture_files.pcap_reader import PcapReader, is_pcap
-from sslsniff.errors import OutputError
+from sslsniff.core.errors import OutputError
 from tests.unit.capture_files.packed import BEHIND, START, add_packet, expected
 
 TIME_NS = 1_700_000_000_123_456_789

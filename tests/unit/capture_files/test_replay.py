@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sslsniff.capture_files.replay import ReplaySource
+from sslsniff.core.errors import CaptureFileError
+from sslsniff.core.events import Addresses, Closed, Data, Ended, Opened
+from sslsniff.core.model import Address, Connection, Direction, LossCause, Process
 from sslsniff.decoders.messages import Side
-from sslsniff.errors import CaptureFileError
-from sslsniff.events import Addresses, Closed, Data, Ended, Opened
-from sslsniff.model import Address, Connection, Direction, LossCause, Process
 from tests.unit.captures import (
     LAYOUTS,
     READ,

@@ -10,10 +10,10 @@ from scapy.layers.inet import TCP
 from scapy.layers.l2 import Ether
 
 from sslsniff.capture_files.replay import ReplaySource
-from sslsniff.model import Exchange, LossCause
-from sslsniff.sinks.base import Sink, Summary
-from sslsniff.tracing.flows import Flows
-from sslsniff.tracing.tracer import Tracer
+from sslsniff.core.exchanges.exchange_builder import ExchangeBuilder
+from sslsniff.core.flows import Flows
+from sslsniff.core.model import Exchange, LossCause
+from sslsniff.core.sink import Sink, Summary
 from tests.unit.capture_files.foreign import FAR, NEAR, Wire
 from tests.unit.captures import READ, WRITE, Step, answer, get, http2_steps, post
 
@@ -36,11 +36,11 @@ class Decoded(Sink):
         wire = Wire()
         wire.packets = packets
         wire.write(path)
-        source, tracer = ReplaySource(path), Tracer([self])
-        flows = Flows(source.libraries, tracer)
+        source, builder = ReplaySource(path), ExchangeBuilder([self])
+        flows = Flows(source.libraries, builder)
         for event in source:
             flows.handle(event)
-        tracer.finish()
+        builder.finish()
 
     def exchange(self, exchange: Exchange) -> None:
         self.exchanges.append(exchange)

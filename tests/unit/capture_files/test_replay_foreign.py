@@ -16,8 +16,8 @@ from scapy.utils import wrpcap
 from sslsniff.capture_files import replay as replay_module
 from sslsniff.capture_files.pcapng import SECTION, PcapngReader, PcapngWriter
 from sslsniff.capture_files.replay import ReplaySource
+from sslsniff.core.events import Addresses, Closed, Data, Event, Opened
 from sslsniff.decoders.messages import Side
-from sslsniff.events import Addresses, Closed, Data, Event, Opened
 from tests.unit.capture_files.foreign import ETHER, FAR, NEAR, Wire
 from tests.unit.captures import READ, WRITE, answer, get, of_connections, tshark_values
 

@@ -14,9 +14,9 @@ from elftools.elf.elffile import ELFFile
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sslsniff.core.errors import ElfError
 from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.symbols import Function
-from sslsniff.errors import ElfError
 from sslsniff.machine_code.callers import stub_slot
 from tests import libraries
 

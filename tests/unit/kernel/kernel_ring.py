@@ -10,8 +10,8 @@ import mmap
 import os
 from pathlib import Path
 
+from sslsniff.core.ring_records import BUSY, DISCARDED, HEADER_BYTES
 from sslsniff.kernel.ring_buffer import LARGEST_RECORD_BYTES, Ring
-from sslsniff.kernel.ring_records import BUSY, DISCARDED, HEADER_BYTES
 
 RING_BYTES = 1 << 21
 """A power of two, and no less than the largest record: the data are mapped twice only."""

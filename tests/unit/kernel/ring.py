@@ -1,6 +1,6 @@
 """Records in memory, as the kernel lays them out in its ring buffer."""
 
-from sslsniff.kernel.ring_records import BUSY, DISCARDED, PADDING_BYTES, Records
+from sslsniff.core.ring_records import BUSY, DISCARDED, PADDING_BYTES, Records
 
 
 def laid_out(

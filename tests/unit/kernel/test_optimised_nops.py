@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from sslsniff.core.errors import KernelError
 from sslsniff.elf.elf_file import Elf
-from sslsniff.errors import KernelError
 from sslsniff.kernel import perf_event
 from sslsniff.kernel.loaders import uprobe_multi
 from sslsniff.kernel.loaders.bcc_loader import BccLoader

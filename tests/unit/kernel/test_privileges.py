@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from sslsniff.errors import PrivilegeError
+from sslsniff.core.errors import PrivilegeError
 from sslsniff.kernel import privileges, release
 from sslsniff.kernel.loaders import libbpf
 

@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
+from sslsniff.core.ring_records import HEADER_BYTES
 from sslsniff.kernel.ring_buffer import LARGEST_RECORD_BYTES
-from sslsniff.kernel.ring_records import HEADER_BYTES
 from tests.unit.kernel.kernel_ring import RING_BYTES, KernelRing
 
 ALL = 1 << 40

@@ -2,7 +2,7 @@
 
 import ctypes
 
-from sslsniff.kernel import ring_records
+from sslsniff.core import ring_records
 from sslsniff.kernel.memory import skipping
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff.errors import OutputError
+from sslsniff.core.errors import OutputError
+from sslsniff.core.ring_records import HEADER_BYTES
 from sslsniff.kernel.ring_buffer import LARGEST_RECORD_BYTES
-from sslsniff.kernel.ring_records import HEADER_BYTES
 from sslsniff.kernel.spill_file import Spill
 from tests.unit.kernel.kernel_ring import RING_BYTES, KernelRing
 from tests.workload.processes import wait_until

@@ -12,9 +12,9 @@ from typing import NoReturn
 
 import pytest
 
-from sslsniff.events import EventKind
+from sslsniff.core import wire
+from sslsniff.core.events import EventKind
 from sslsniff.kernel.ring_buffer import LARGEST_RECORD_BYTES, PollPacing, Ring
-from sslsniff.live import wire
 from sslsniff.live.capture import LiveCapture
 from sslsniff.live.early_files import EarlyFiles
 from sslsniff.live.scope import Scope

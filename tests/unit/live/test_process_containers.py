@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from sslsniff.core.events import CgroupMade, Exited, Opened
 from sslsniff.decoders.messages import Side
-from sslsniff.events import CgroupMade, Exited, Opened
 from sslsniff.kernel.containers import cgroup_tree
 from sslsniff.kernel.containers.cgroup_filter import CgroupFilter
 from sslsniff.live import process_containers

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslsniff import events
-from sslsniff.fast_path import FastPath
+from sslsniff.core import events
+from sslsniff.core.fast_path import FastPath
+from sslsniff.core.flows import Flows
+from sslsniff.core.model import Address, Chunk, Connection, Direction
 from sslsniff.live.rustls_connections import MOST_WAITING_BYTES, WAIT_NS, RustlsConnections
-from sslsniff.model import Address, Chunk, Connection, Direction
-from sslsniff.tracing.flows import Flows
 from tests.chunks_only import ChunksOnly
 
 READ, WRITE = Direction.READ, Direction.WRITE

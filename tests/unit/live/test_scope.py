@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from sslsniff.errors import TargetError
+from sslsniff.core.errors import TargetError
 from sslsniff.kernel import procfs
 from sslsniff.live.scope import Scope
 

@@ -5,13 +5,12 @@ from collections.abc import Iterable
 
 import pytest
 
-from sslsniff import events
-from sslsniff.events import EventKind
+from sslsniff.core import events, wire
+from sslsniff.core.events import EventKind
+from sslsniff.core.model import Direction, LossCause
 from sslsniff.kernel.memory.skipping import MOST_RUNS, plaintext_bytes
-from sslsniff.live import wire
 from sslsniff.live.functions import hit_records
 from sslsniff.live.skipped_records import skip_plaintext
-from sslsniff.model import Direction, LossCause
 from tests.unit.kernel.ring import laid_out
 
 COUNT = 5000

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff.errors import TargetError
+from sslsniff.core.errors import TargetError
 from sslsniff.kernel import procfs
 from sslsniff.live import survey
 from sslsniff.live.scope import Scope

@@ -2,9 +2,9 @@
 
 import pytest
 
-from sslsniff.events import NotedSend, TlsSocket, TlsStart
+from sslsniff.core.events import NotedSend, TlsSocket, TlsStart
+from sslsniff.core.model import Address
 from sslsniff.live.unseen.tls_evidence import passed_data, server_name
-from sslsniff.model import Address
 
 _CHANGE = bytes.fromhex("140303000101")
 _TYPES = {"handshake": 22, "alert": 21, "data": 23}

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from sslsniff.core.model import Process
 from sslsniff.kernel import procfs
 from sslsniff.kernel.file_identity import identify
 from sslsniff.live.scope import Scope
 from sslsniff.live.unseen.unprobed_libraries import UnprobedLibraries
-from sslsniff.model import Process
 from sslsniff.probing.probe_set import Unprobed
 
 NAMES = {4_194_305: "wget"}  # of processes that are gone

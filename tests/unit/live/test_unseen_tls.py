@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from sslsniff import events
-from sslsniff.events import NotedSend, TlsSocket, TlsStart
+from sslsniff.core import events
+from sslsniff.core.events import NotedSend, TlsSocket, TlsStart
+from sslsniff.core.model import Address, Direction
 from sslsniff.live.scope import Scope
 from sslsniff.live.unseen.unprobed_libraries import UnprobedLibraries
 from sslsniff.live.unseen.unseen_tls import UnseenTls, peer_of
-from sslsniff.model import Address, Direction
 
 PID = 4_194_305  # none that runs
 _NAMES: dict[int, str] = {}

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from sslsniff.core.errors import ElfError
 from sslsniff.elf.elf_file import Elf
-from sslsniff.errors import ElfError
 from sslsniff.machine_code.probe_sites import Cost
 from sslsniff.probing.attachments import make_attachment
 from sslsniff.probing.probe_set import Attachment, Refusal, ReturnStyle

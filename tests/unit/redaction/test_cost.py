@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
+from sslsniff.core.model import Chunk, Connection, Direction, Process
 from sslsniff.decoders.http2.frames import CONTINUATION, HEADERS, PING, PREFACE, SETTINGS
 from sslsniff.decoders.messages import Side
-from sslsniff.model import Chunk, Connection, Direction, Process
 from sslsniff.redaction import redactor
 from sslsniff.redaction.redactor import Redactor
 from sslsniff.redaction.rules import Rules

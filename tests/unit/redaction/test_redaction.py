@@ -12,8 +12,8 @@ from hpack.huffman import HuffmanEncoder
 from hpack.huffman_constants import REQUEST_CODES, REQUEST_CODES_LENGTH
 
 from sslsniff.cli import main
+from sslsniff.core.model import Chunk, Connection, Direction
 from sslsniff.decoders.messages import Side
-from sslsniff.model import Chunk, Connection, Direction
 from sslsniff.redaction.redactor import Redactor
 from sslsniff.redaction.rules import Rules
 from tests.unit.captures import READ, WRITE, Step, Taker, complaints, http1_steps, tshark_values

@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
+from sslsniff.core.model import Direction
 from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.inner.websocket import unmask
 from sslsniff.decoders.messages import Side, WebSocketMessage
-from sslsniff.model import Direction
 from tests.unit.captures import READ, WRITE, Step
 from tests.unit.decoders import wires
 from tests.unit.redaction.test_redaction import joined, redact

@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from sslsniff.core.model import Connection, Exchange, InnerMessage
 from sslsniff.decoders.messages import Header, ServerSentEvent, Side
-from sslsniff.model import Connection, Exchange, InnerMessage
 from sslsniff.sinks.json_lines import JsonSink
 from sslsniff.sinks.queued.line_queue import LineQueue
 from sslsniff.sinks.queued.short_lines import ShortLines

@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 import pytest
 
+from sslsniff.core.model import Chunk, Connection, Direction, LossCause
 from sslsniff.decoders.messages import Frame, Side
-from sslsniff.model import Chunk, Connection, Direction, LossCause
 from sslsniff.screen.captured import capture_store
 from sslsniff.screen.captured.capture_store import Store
 from tests.unit.exchanges import START_NS, connection, exchange, request, response

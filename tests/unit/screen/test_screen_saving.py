@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import orjson
 import pytest
 
+from sslsniff.core.errors import OutputError
+from sslsniff.core.model import Request
 from sslsniff.decoders.messages import Header
-from sslsniff.errors import OutputError
-from sslsniff.model import Request
 from sslsniff.screen.saving import curl_command
 from sslsniff.screen.widgets.expression_input import _MEANINGS
 from sslsniff.sinks.filters import OPERATORS

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sslsniff.core.model import Address, Body, Connection, Exchange, Request, Response
 from sslsniff.decoders.databases.statement import Statement
 from sslsniff.decoders.messages import Frame, Header, Omitted, Side
-from sslsniff.model import Address, Body, Connection, Exchange, Request, Response
 from sslsniff.screen.captured import capture_store
 from sslsniff.screen.captured.capture_rows import ExchangeRow
 from sslsniff.screen.captured.capture_store import Store

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sslsniff.model import Exchange
+from sslsniff.core.model import Exchange
 from sslsniff.sinks.har.archive import HarSink
 from tests.unit.exchanges import exchange, request, response
 

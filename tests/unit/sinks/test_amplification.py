@@ -8,21 +8,21 @@ from typing import Any
 
 import pytest
 
+from sslsniff.core.exchanges.exchange_builder import ExchangeBuilder
+from sslsniff.core.model import Chunk
+from sslsniff.core.sink import Sink
 from sslsniff.decoders.content.codings import HARMLESS_BYTES
 from sslsniff.decoders.content.output_limit import RATIO
 from sslsniff.decoders.http2.hpack import MAX_LIST
 from sslsniff.decoders.inner.partial_messages import START_BYTES
-from sslsniff.model import Chunk
-from sslsniff.sinks.base import Sink
 from sslsniff.sinks.har.entry import entry
 from sslsniff.sinks.json_lines import JsonSink
 from sslsniff.sinks.text.frame_lines import FrameLines
 from sslsniff.sinks.text.terminal import TerminalSink
-from sslsniff.tracing.tracer import Tracer
+from tests.unit.core.exchanges.wire import READ, WRITE
 from tests.unit.decoders.wires import END, C, Step
 from tests.unit.exchanges import connection
 from tests.unit.sinks.amplifiers import AMPLIFIERS
-from tests.unit.tracing.wire import READ, WRITE
 
 START = 2 * START_BYTES + 2 * MAX_LIST
 """What a connection may tell whatever comes: of messages, of their codings, of both tables."""
@@ -35,17 +35,17 @@ def shown(wire: list[Step], make: Callable[[Any], Sink], *, frames: bool = False
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, "utf-8", errors="surrogateescape", newline="\n")
     sink = make(raw if make is JsonSink else stream)
-    tracer = Tracer([sink], frames=frames)
+    builder = ExchangeBuilder([sink], frames=frames)
     one = connection()
-    tracer.opened(one, 0)
+    builder.opened(one, 0)
     for at, (side, step) in enumerate(wire):
         direction = WRITE if side is C else READ
         if isinstance(step, bytes):
-            tracer.chunk(Chunk(one, direction, at, 7, 0, step))
+            builder.chunk(Chunk(one, direction, at, 7, 0, step))
         elif step == END:
-            tracer.ended(one, direction, at)
-    tracer.closed(one, len(wire))
-    tracer.finish()
+            builder.ended(one, direction, at)
+    builder.closed(one, len(wire))
+    builder.finish()
     stream.flush()
     return raw.getvalue().decode("utf-8", "surrogateescape")
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sslsniff.core.model import Body
 from sslsniff.decoders.messages import Headers
-from sslsniff.model import Body
 from sslsniff.sinks.text.bodies import body_lines, indent_json
 from tests.unit.capture_files.foreign import FAR, NEAR, Wire
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from sslsniff.capture_files.kafka.schema import Exchange as ExchangeMessage
+from sslsniff.core.model import Exchange, InnerMessage
+from sslsniff.core.sink import FlowControlStall
 from sslsniff.decoders.messages import Frame, ServerSentEvent, Side
-from sslsniff.model import Exchange, InnerMessage
 from sslsniff.screen.captured.capture_store import Store
 from sslsniff.screen.contents.exchange_panes import exchange_lines, message_lines
 from sslsniff.screen.contents.stream_diagrams import frame_lines, waterfall_lines
-from sslsniff.sinks.base import FlowControlStall
 from sslsniff.sinks.calls.exchange_trace import ExchangeTrace
 from sslsniff.sinks.har.entry import entry
 from sslsniff.sinks.json_lines import JsonSink

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from sslsniff.core.model import Chunk, Connection, Direction, Exchange, LossCause
+from sslsniff.core.sink import Sink, Summary
 from sslsniff.decoders.messages import Frame, Side, Undecoded
-from sslsniff.model import Chunk, Connection, Direction, Exchange, LossCause
-from sslsniff.sinks.base import Sink, Summary
 from sslsniff.sinks.filtered import FilteredSink
 from sslsniff.sinks.filters import parse
 from tests.unit.captures import READ, WRITE, Taker, replay

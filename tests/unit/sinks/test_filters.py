@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sslsniff.core.errors import FilterError
+from sslsniff.core.model import Container, Exchange
 from sslsniff.decoders.inner.models.model_call import ModelCall
-from sslsniff.errors import FilterError
-from sslsniff.model import Container, Exchange
 from sslsniff.sinks.filters import OPERATORS, parse
 from sslsniff.sinks.json_lines import JsonSink
 from tests.unit.exchanges import connection, exchange, request, response

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sslsniff.core.model import Address, Body, Request, Response
 from sslsniff.decoders.messages import Header, Headers
-from sslsniff.model import Address, Body, Request, Response
 from sslsniff.sinks.har.archive import HarSink
 from sslsniff.sinks.har.entry import entry
 from tests.unit.exchanges import START_NS, connection, exchange, request, response

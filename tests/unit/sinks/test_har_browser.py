@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from sslsniff.core.model import Exchange, InnerMessage, Request, Response
 from sslsniff.decoders.messages import Headers, ServerSentEvent, Side, WebSocketMessage
-from sslsniff.model import Exchange, InnerMessage, Request, Response
 from sslsniff.sinks.har.archive import HarSink
 from sslsniff.sinks.har.socket_messages import SocketMessages
 from tests.unit.capture_files.foreign import FAR, NEAR, Wire

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from sslsniff.errors import OutputError
+from sslsniff.core.errors import OutputError
 from sslsniff.sinks.har.archive import HarSink
 from tests.unit.captures import READ, WRITE, Taker
 from tests.unit.exchanges import exchange, request, response
@@ -64,7 +64,7 @@ def test_a_full_disk_leaves_a_whole_file(tmp_path: Path) -> None:
 import sys
 sys.path[:0] = {sys.path!r}
 from pathlib import Path
-from sslsniff.errors import OutputError
+from sslsniff.core.errors import OutputError
 from sslsniff.sinks.har.archive import HarSink
 from tests.unit.exchanges import exchange, request, response
 from tests.unit.sinks.archives import POST

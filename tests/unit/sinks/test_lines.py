@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from sslsniff.decoders.messages import Headers, Side, Undecoded, WebSocketMessage
-from sslsniff.model import (
+from sslsniff.core.model import (
     Address,
     Body,
     Chunk,
@@ -25,6 +24,7 @@ from sslsniff.model import (
     Request,
     Response,
 )
+from sslsniff.decoders.messages import Headers, Side, Undecoded, WebSocketMessage
 from sslsniff.sinks.text.cutting import cut_end, cut_middle
 from sslsniff.sinks.text.lines import Lines
 from sslsniff.sinks.text.terminal import TerminalSink

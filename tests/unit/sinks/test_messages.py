@@ -9,16 +9,16 @@ from typing import Any, TextIO
 
 import pytest
 
+from sslsniff.core.exchanges.exchange_builder import ExchangeBuilder
+from sslsniff.core.model import Chunk, Direction, InnerMessage, LossCause
+from sslsniff.core.sink import Sink
 from sslsniff.decoders.messages import Side, WebSocketMessage
-from sslsniff.model import Chunk, Direction, InnerMessage, LossCause
-from sslsniff.sinks.base import Sink
 from sslsniff.sinks.filtered import FilteredSink
 from sslsniff.sinks.filters import parse
 from sslsniff.sinks.json_lines import JsonSink
 from sslsniff.sinks.proto_set import ProtoSet
 from sslsniff.sinks.text.frame_lines import FrameLines
 from sslsniff.sinks.text.terminal import TerminalSink
-from sslsniff.tracing.tracer import Tracer
 from tests.unit.decoders.wires import C, S, Step, frame
 from tests.unit.exchanges import START_NS, connection
 from tests.unit.protos import CLASSES, descriptor_set
@@ -33,22 +33,22 @@ def shown(
     file = io.BytesIO()
     stream = io.TextIOWrapper(file, "utf-8", newline="\n")
     sink = make(stream)
-    tracer = Tracer([sink])
+    builder = ExchangeBuilder([sink])
     on = connection()
     on.from_start = from_start
     on.role = Side.CLIENT if is_client else Side.SERVER
-    tracer.opened(on, START_NS)
+    builder.opened(on, START_NS)
     for side, step in wire:
         direction = Direction.WRITE if side is on.role else Direction.READ
         if isinstance(step, bytes):
-            tracer.chunk(Chunk(on, direction, START_NS, 70, 0, step))
+            builder.chunk(Chunk(on, direction, START_NS, 70, 0, step))
         else:
             assert isinstance(step, int)
             cause = LossCause.RING_FULL
             on.missing[cause] = step
-            tracer.chunk(Chunk(on, direction, START_NS, 70, 0, b"", step, cause))
-    tracer.closed(on, START_NS)
-    tracer.finish()
+            builder.chunk(Chunk(on, direction, START_NS, 70, 0, b"", step, cause))
+    builder.closed(on, START_NS)
+    builder.finish()
     sink.flush()
     sink.close()
     return file.getvalue().decode().splitlines()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff.errors import OutputError, PrivilegeError
+from sslsniff.core.errors import OutputError, PrivilegeError
 from sslsniff.sinks.output_files import open_output
 
 

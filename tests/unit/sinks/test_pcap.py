@@ -10,8 +10,8 @@ from scapy.layers.inet import IP, TCP
 from scapy.layers.inet6 import IPv6
 from scapy.utils import PcapNgReader, PcapReader
 
+from sslsniff.core.model import Process
 from sslsniff.decoders.messages import Side
-from sslsniff.model import Process
 from tests.unit.captures import (
     BIG,
     READ,

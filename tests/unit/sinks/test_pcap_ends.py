@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from sslsniff.core.model import Connection, Process
 from sslsniff.decoders.messages import Side
-from sslsniff.model import Connection, Process
 from tests.unit.captures import (
     READ,
     WRITE,

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from sslsniff import decode
+from sslsniff.core.errors import OutputError
+from sslsniff.core.model import Address, Connection, Loss, LossCause
+from sslsniff.core.sink import Summary
 from sslsniff.decoders.messages import Side
-from sslsniff.errors import OutputError
-from sslsniff.model import Address, Connection, Loss, LossCause
-from sslsniff.sinks.base import Summary
 from sslsniff.sinks.capture_writer import HELD_BYTES, PcapSink
 from tests.unit.captures import (
     READ,
@@ -203,7 +203,7 @@ def test_full_disk_is_told_once() -> None:
 FULL = """
 import resource, sys
 from pathlib import Path
-from sslsniff.errors import OutputError
+from sslsniff.core.errors import OutputError
 from sslsniff.sinks.output_files import open_output
 from tests.unit.captures import *
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))

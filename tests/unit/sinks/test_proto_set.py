@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslsniff.errors import SchemaError
+from sslsniff.core.errors import SchemaError
 from sslsniff.sinks.proto_set import ProtoSet
 from tests.unit.protos import descriptor_set
 

@@ -8,9 +8,8 @@ from typing import Any, TextIO
 
 import pytest
 
-from sslsniff.decoders.messages import Frame, Headers, Side, Undecoded
-from sslsniff.escaping import escape
-from sslsniff.model import (
+from sslsniff.core.escaping import escape
+from sslsniff.core.model import (
     Address,
     Body,
     Chunk,
@@ -24,7 +23,8 @@ from sslsniff.model import (
     Request,
     Response,
 )
-from sslsniff.sinks.base import Sink, Summary
+from sslsniff.core.sink import Sink, Summary
+from sslsniff.decoders.messages import Frame, Headers, Side, Undecoded
 from sslsniff.sinks.json_lines import JsonSink
 from sslsniff.sinks.text.frame_lines import FrameLines
 from sslsniff.sinks.text.hexdump import HexdumpSink, hexdump

@@ -2,8 +2,8 @@
 
 import pytest
 
+from sslsniff.core.model import Address, Connection, Container, Process, Request
 from sslsniff.decoders.messages import Headers
-from sslsniff.model import Address, Connection, Container, Process, Request
 from sslsniff.sinks.text import pieces
 
 

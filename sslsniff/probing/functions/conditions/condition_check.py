@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Mapping, Sequence
 
+from sslsniff.core.errors import FilterError
 from sslsniff.elf.dwarf.type_model import (
     Boolean,
     Character,
@@ -12,7 +13,6 @@ from sslsniff.elf.dwarf.type_model import (
     Pointer,
     Type,
 )
-from sslsniff.errors import FilterError
 from sslsniff.probing.functions.conditions.condition import (
     LENGTH,
     ArgumentCondition,

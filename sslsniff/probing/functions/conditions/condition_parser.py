@@ -17,7 +17,7 @@ operators, as names of Go and Rust do (``~r0``, ``0``).
 import re
 from collections.abc import Callable
 
-from sslsniff.errors import FilterError
+from sslsniff.core.errors import FilterError
 from sslsniff.probing.functions.conditions.condition import (
     AllOf,
     AnyOf,

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from sslsniff.core.errors import ElfError, TargetError
 from sslsniff.elf.dwarf.debug_info import DebugInfo
 from sslsniff.elf.dwarf.function_model import (
     AddressRange,
@@ -15,7 +16,6 @@ from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.function_parts import MARKS_OF_PARTS, jumped_from, part_of
 from sslsniff.elf.readable_names import readable_name
 from sslsniff.elf.symbols import Function, demangle
-from sslsniff.errors import ElfError, TargetError
 from sslsniff.probing.functions.runtimes.goroutines import goroutine_location
 from sslsniff.probing.functions.sites.plan_limits import BUILD_REMEDY, nearest_names
 from sslsniff.probing.go.function_table import GoFunctions

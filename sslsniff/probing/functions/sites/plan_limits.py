@@ -4,8 +4,8 @@ import difflib
 import re
 from collections.abc import Iterable, Sequence
 
+from sslsniff.core.errors import TargetError
 from sslsniff.elf.elf_file import Elf
-from sslsniff.errors import TargetError
 
 MOST_PROBES = 2000
 BUILD_REMEDY = "build with debug = 2 (Rust) or -g (C, C++)"

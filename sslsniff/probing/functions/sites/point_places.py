@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
+from sslsniff.core.errors import TargetError
 from sslsniff.elf.dwarf.function_model import DescribedFunction, Language
 from sslsniff.elf.readable_names import readable_name
 from sslsniff.elf.symbols import Function
-from sslsniff.errors import TargetError
 from sslsniff.machine_code.instructions import instruction_lines
 from sslsniff.probing.functions.fetching import WantedValue
 from sslsniff.probing.functions.locations import REGISTER_NAMES, in_register

@@ -5,12 +5,12 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
+from sslsniff.core.errors import TargetError, counted
 from sslsniff.elf.dwarf.debug_info import DebugInfo
 from sslsniff.elf.dwarf.function_model import Language
 from sslsniff.elf.dwarf.type_model import Character, Integer, Pointer
 from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.usdt_notes import StaticProbe, find_static_probes
-from sslsniff.errors import TargetError, counted
 from sslsniff.probing.functions.conditions.condition_check import check_condition
 from sslsniff.probing.functions.fetch import Fetch, FetchLimits, ValueDecoder
 from sslsniff.probing.functions.fetching import FetchContext, WantedValue, compile_fetch

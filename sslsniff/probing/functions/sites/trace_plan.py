@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from sslsniff.core.errors import TargetError
 from sslsniff.elf.dwarf.debug_info import DebugInfo
 from sslsniff.elf.dwarf.function_model import (
     DescribedFunction,
     Language,
 )
 from sslsniff.elf.elf_file import Elf
-from sslsniff.errors import TargetError
 from sslsniff.machine_code.probe_sites import Cost
 from sslsniff.probing.functions.conditions.condition import ArgumentCondition
 from sslsniff.probing.functions.conditions.condition_check import check_condition

@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from functools import cached_property
 
+from sslsniff.core.errors import ElfError
 from sslsniff.elf import debug_files
 from sslsniff.elf.call_frames import CallFrame, call_frame_at
 from sslsniff.elf.dwarf.debug_info import DebugInfo, open_debug_info
@@ -10,7 +11,6 @@ from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.frame_descriptions import FrameDescriptions
 from sslsniff.elf.readable_names import readable_name
 from sslsniff.elf.symbols import Symbol
-from sslsniff.errors import ElfError
 from sslsniff.probing.functions.stacks.stack_trace import CodePlace
 from sslsniff.probing.go.go_frames import GoFrames
 from sslsniff.probing.go.memory import Memory

@@ -13,11 +13,11 @@ from sslsniff.capture_files.kafka import schema
 from sslsniff.capture_files.kafka.plaintext import CLOSED, ReceivedConnection, parse
 from sslsniff.capture_files.kafka.topic_writer import MOST_MESSAGE_BYTES
 from sslsniff.capture_files.replay import ReplaySource
-from sslsniff.events import Addresses, Closed, Data, Event, Opened
-from sslsniff.model import Address, Chunk, Connection, Direction, LossCause
+from sslsniff.core.events import Addresses, Closed, Data, Event, Opened
+from sslsniff.core.flows import Flows
+from sslsniff.core.model import Address, Chunk, Connection, Direction, LossCause
 from sslsniff.sinks.remote.kafka_plaintext import KafkaPlaintext
 from sslsniff.sinks.tables.exchange_columns import exchange_columns
-from sslsniff.tracing.flows import Flows
 from tests.chunks_only import ChunksOnly
 from tests.unit.exchanges import START_NS, connection
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sslsniff.capture_files.kafka.settings import settings
-from sslsniff.errors import KafkaError
+from sslsniff.core.errors import KafkaError
 
 
 def test_lines_of_a_file(tmp_path: Path) -> None:

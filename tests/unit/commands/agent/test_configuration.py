@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sslsniff.commands.agent.configuration import read
-from sslsniff.errors import ConfigurationError
+from sslsniff.core.errors import ConfigurationError
 
 WHOLE = """\
 [watch]

@@ -7,7 +7,7 @@ import urllib.request
 import pytest
 
 from sslsniff.commands.agent.health import serve_health
-from sslsniff.errors import OutputError
+from sslsniff.core.errors import OutputError
 from tests.workload.ports import free_port
 
 

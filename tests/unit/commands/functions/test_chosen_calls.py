@@ -14,7 +14,7 @@ from sslsniff.commands.functions.chosen_calls import (
     open_call_sinks,
 )
 from sslsniff.commands.options.trace_options import TraceOptions, parse_trace
-from sslsniff.errors import OutputError
+from sslsniff.core.errors import OutputError
 from sslsniff.sinks.calls.traced_call import TraceSummary
 from sslsniff.tracing.calls.call_builder import CallBuilder
 from tests.unit.traced import ENTRY, RETURN, hit, place
@@ -137,7 +137,7 @@ def test_a_full_disk_is_an_error_of_sslsniff() -> None:
     """So the command reports it in one line."""
     program = (
         "import sys\n"
-        "from sslsniff.errors import OutputError\n"
+        "from sslsniff.core.errors import OutputError\n"
         "from tests.unit.commands.functions.test_chosen_calls import traced\n"
         "try:\n"
         "    traced('--json')\n"

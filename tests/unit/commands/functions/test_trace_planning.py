@@ -8,7 +8,7 @@ import pytest
 
 from sslsniff.commands.functions.trace_planning import plan_trace
 from sslsniff.commands.options.trace_options import parse_trace
-from sslsniff.errors import FilterError, TargetError
+from sslsniff.core.errors import FilterError, TargetError
 from sslsniff.probing.functions.sites.trace_plan import TracePlan
 from sslsniff.probing.functions.trace_places import PlaceKind
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from sslsniff.core.errors import ElfError
 from sslsniff.elf.dwarf.debug_info import DebugInfo, open_debug_info
 from sslsniff.elf.dwarf.function_model import DescribedFunction, Language, SourceLine
 from sslsniff.elf.dwarf.type_model import Pointer, Structure
 from sslsniff.elf.elf_file import Elf
-from sslsniff.errors import ElfError
 
 SOURCE = """\
 #include <stdio.h>

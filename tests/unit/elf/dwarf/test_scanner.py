@@ -11,7 +11,7 @@ import random, sys
 from sslsniff.elf.call_frames import cfa_at
 from sslsniff.elf.dwarf.debug_info import open_debug_info
 from sslsniff.elf.elf_file import Elf
-from sslsniff.errors import ElfError
+from sslsniff.core.errors import ElfError
 
 path, copy, seed = sys.argv[1:]
 whole = open(path, "rb").read()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff.errors import TargetError
+from sslsniff.core.errors import TargetError
 from sslsniff.kernel.containers.cgroup_filter import CgroupFilter
 from tests.unit.kernel.containers import runtime_files as files
 

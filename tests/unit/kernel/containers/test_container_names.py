@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from sslsniff.core.model import Container
 from sslsniff.kernel.containers import container_names
 from sslsniff.kernel.containers.container_names import ContainerNames
-from sslsniff.model import Container
 from tests.unit.kernel.containers import runtime_files as files
 
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sslsniff.core.model import Container
 from sslsniff.kernel.containers import cgroup_tree
 from sslsniff.kernel.containers.runtimes import containers, describe
-from sslsniff.model import Container
 
 ID = "4f797c539e6c745de61a93ca3ff892358ecbcaccd8414d5db545c38428142970"
 OTHER = "9ec39b91f3d70e1beff50a308f77067065ea6be0d91a3378375056cd4422cf3d"

@@ -7,9 +7,9 @@ import os
 import socket
 import struct
 
+from sslsniff.core.ring_records import BUSY
 from sslsniff.kernel.memory.control_page import MAGIC
 from sslsniff.kernel.memory.ring_set import RingSet
-from sslsniff.kernel.ring_records import BUSY
 
 SIZE = 1 << 18
 PAGE = mmap.PAGESIZE

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff.events import EventKind, Opened
+from sslsniff.core import wire
+from sslsniff.core.events import EventKind, Opened
+from sslsniff.core.ring_records import HEADER_BYTES
 from sslsniff.kernel.memory import shared_ring
 from sslsniff.kernel.memory.ring_set import RingSet
 from sslsniff.kernel.memory.shared_ring import LIBRARY, RingState
-from sslsniff.kernel.ring_records import HEADER_BYTES
-from sslsniff.live import wire
 from tests.unit.kernel.memory.ring_writer import (
     PAGE,
     SEALS,

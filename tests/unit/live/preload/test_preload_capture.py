@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from sslsniff.events import Closed, Data, EventKind, Exited, Opened
+from sslsniff.core import wire
+from sslsniff.core.events import Closed, Data, EventKind, Exited, Opened
+from sslsniff.core.model import LossCause
 from sslsniff.kernel.memory.ring_set import RingSet
-from sslsniff.live import wire
 from sslsniff.live.preload.preload_capture import PreloadCapture
 from sslsniff.live.preload.unseen_libraries import UnseenLibraries
-from sslsniff.model import LossCause
 from tests.unit.kernel.memory.ring_writer import PAGE, Writer
 
 CONNECTION = 1

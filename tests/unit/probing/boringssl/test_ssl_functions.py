@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from sslsniff.commands.tls_functions import print_tls_functions
+from sslsniff.core.errors import ElfError
 from sslsniff.elf.elf_file import Elf
-from sslsniff.errors import ElfError
 from sslsniff.probing.boringssl.ssl_functions import FoundSsl, find_ssl_functions
 
 CACHE = Path(__file__).parents[4] / ".cache"

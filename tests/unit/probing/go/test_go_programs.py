@@ -10,8 +10,8 @@ import capstone
 import pytest
 from elftools.elf.elffile import ELFFile
 
+from sslsniff.core.errors import ElfError
 from sslsniff.elf.elf_file import Elf
-from sslsniff.errors import ElfError
 from sslsniff.machine_code.probe_sites import Cost
 from sslsniff.probing.attachments import make_attachment
 from sslsniff.probing.go.function_table import GoFunctions

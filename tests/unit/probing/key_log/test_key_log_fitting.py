@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from sslsniff.core.errors import ElfError
 from sslsniff.elf.elf_file import Elf
-from sslsniff.errors import ElfError
 from sslsniff.probing.key_log.chains import Chain
 from sslsniff.probing.key_log.key_log_fitting import find_key_log
 from sslsniff.probing.key_log.labelled_function import labelled_function

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from sslsniff.core.errors import ElfError
 from sslsniff.elf.elf_file import Elf
-from sslsniff.errors import ElfError
 from sslsniff.probing.boringssl.ssl_functions import FoundSsl
 from sslsniff.probing.object_layout import ObjectLayout
 from sslsniff.probing.openssl.named_fields import NAMES

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sslsniff.core.errors import ElfError
 from sslsniff.elf.elf_file import Elf
-from sslsniff.errors import ElfError
 from sslsniff.probing.rustls import FoundMethods, Method, Proof, Refused, find_rustls
 from sslsniff.probing.rustls_fitting import fit_rustls
 from tests.unit.probing.rustls.shape import COMPARE, DROPPED, HEAD, TLS12, TLS13, Shape

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sslsniff.escaping import escape
+from sslsniff.core.escaping import escape
 from sslsniff.probing.functions.trace_places import PlaceKind
 from sslsniff.probing.functions.traced_values import Text
 from sslsniff.sinks.calls.call_json import CallJson

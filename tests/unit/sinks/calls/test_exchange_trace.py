@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from sslsniff.cli import main
+from sslsniff.core.model import Connection, Exchange, Process, Request, Response
 from sslsniff.decoders.messages import Headers, Side
 from sslsniff.machine_code.probe_sites import Cost
-from sslsniff.model import Connection, Exchange, Process, Request, Response
 from sslsniff.probing.functions.trace_places import Place, PlaceKind
 from sslsniff.sinks.calls.exchange_trace import ExchangeTrace
 from sslsniff.sinks.calls.traced_call import TracedCall

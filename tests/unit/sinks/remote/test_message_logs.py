@@ -4,8 +4,8 @@ from typing import Any
 
 from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter
 
+from sslsniff.core.model import InnerMessage
 from sslsniff.decoders.messages import Side, WebSocketMessage
-from sslsniff.model import InnerMessage
 from sslsniff.sinks.remote import message_logs
 from sslsniff.sinks.remote.exchange_spans import span_of
 from sslsniff.sinks.remote.otlp_answers import Answers

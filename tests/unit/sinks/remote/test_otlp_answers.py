@@ -18,8 +18,8 @@ from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as pb
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc as services
 from opentelemetry.sdk.trace.export import SpanExportResult
 
+from sslsniff.core.model import InnerMessage
 from sslsniff.decoders.messages import Header, Side, WebSocketMessage
-from sslsniff.model import InnerMessage
 from sslsniff.sinks.remote.exchange_spans import span_of
 from sslsniff.sinks.remote.otlp_exporters import FailureLog, exporters
 from sslsniff.sinks.remote.otlp_sink import OtlpSink

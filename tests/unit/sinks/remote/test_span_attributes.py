@@ -16,10 +16,10 @@ from opentelemetry.semconv._incubating import attributes as incubating
 from opentelemetry.semconv._incubating import metrics as incubating_metrics
 from opentelemetry.trace import SpanKind, StatusCode
 
+from sslsniff.core.model import Container, Exchange
 from sslsniff.decoders.databases.statement import Statement
 from sslsniff.decoders.inner.models.model_call import ModelCall, TokenUsage
 from sslsniff.decoders.messages import Header, Side
-from sslsniff.model import Container, Exchange
 from sslsniff.sinks.remote import span_attributes
 from sslsniff.sinks.remote.delivery import Delivery
 from sslsniff.sinks.remote.exchange_metrics import DURATIONS, TOKENS, ExchangeMetrics

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from sslsniff.model import Process
+from sslsniff.core.model import Process
 from tests.unit.captures import READ, WRITE, Step, Taker
 
 ATTACKS = (

@@ -11,10 +11,10 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from sslsniff import decode
+from sslsniff.core.escaping import escape, escape_lines
+from sslsniff.core.model import Exchange
+from sslsniff.core.sink import FlowControlStall
 from sslsniff.decoders.messages import Side
-from sslsniff.escaping import escape, escape_lines
-from sslsniff.model import Exchange
-from sslsniff.sinks.base import FlowControlStall
 from sslsniff.sinks.report.report import ReportSink
 from sslsniff.sinks.statistics.outcome import Outcome
 from tests.unit.exchanges import exchange, request, response

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sslsniff.cli import main
-from sslsniff.errors import OutputError
+from sslsniff.core.errors import OutputError
 from tests.unit.exchanges import exchange, request, response
 from tests.unit.sinks.report.many import write_many
 from tests.unit.sinks.report.pages import Parts, killed_while_writing, sink

@@ -14,8 +14,8 @@ import pytest
 
 from sslsniff import decode
 from sslsniff.cli import main
+from sslsniff.core.sink import Summary
 from sslsniff.decoders.messages import Headers
-from sslsniff.sinks.base import Summary
 from sslsniff.sinks.report import kept_exchanges
 from sslsniff.sinks.report.details import Details, body_object
 from sslsniff.sinks.report.page_source import page

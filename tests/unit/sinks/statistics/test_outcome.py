@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sslsniff.core.model import Address, Body, Connection, Exchange, Process, Request, Response
 from sslsniff.decoders.inner.models.model_call import ModelCall, TokenUsage
 from sslsniff.decoders.messages import Headers, Side
-from sslsniff.model import Address, Body, Connection, Exchange, Process, Request, Response
 from sslsniff.sinks.json_lines import JsonSink
 from sslsniff.sinks.statistics.outcome import KEYS, Outcome
 from tests.unit.exchanges import START_NS, connection, exchange, request, response

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from sslsniff.commands.options.other_options import read_parser
+from sslsniff.core.model import Exchange, Process
+from sslsniff.core.sink import Summary
 from sslsniff.decoders.inner.models.model_call import ModelCall, TokenUsage
-from sslsniff.model import Exchange, Process
-from sslsniff.sinks.base import Summary
 from sslsniff.sinks.statistics.groups import MOST_GROUPS, ORDERS
 from sslsniff.sinks.statistics.statistics_json import StatisticsJson
 from sslsniff.sinks.statistics.statistics_text import MOST_ROWS, StatisticsTable

@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import pytest
 
+from sslsniff.core.events import BytesPassed
+from sslsniff.core.model import Connection, Direction, Exchange, Process
 from sslsniff.decoders.messages import Side
-from sslsniff.events import BytesPassed
 from sslsniff.machine_code.probe_sites import Cost
-from sslsniff.model import Connection, Direction, Exchange, Process
 from sslsniff.probing.functions.trace_places import Place, PlaceKind
 from sslsniff.sinks.calls.traced_call import TracedCall
 from sslsniff.tracing.calls import served_calls

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
+from sslsniff.core.events import BytesPassed, Closed, Data, Exited, Opened
+from sslsniff.core.exchanges.exchange_builder import ExchangeBuilder
+from sslsniff.core.flows import Flows
+from sslsniff.core.model import Direction
 from sslsniff.decoders.messages import Side
-from sslsniff.events import BytesPassed, Closed, Data, Exited, Opened
-from sslsniff.model import Direction
 from sslsniff.sinks.json_lines import JsonSink
 from sslsniff.sinks.text.terminal import TerminalSink
 from sslsniff.tracing.calls.exchange_calls import ExchangeCalls
 from sslsniff.tracing.calls.served_exchanges import WAIT_NS, ServedExchanges
-from sslsniff.tracing.flows import Flows
-from sslsniff.tracing.tracer import Tracer
+from tests.unit.core.exchanges.wire import Recorder
 from tests.unit.traced import ENTRY, RETURN, hit, place
-from tests.unit.tracing.wire import Recorder
 
 PID, TID = 70, 77
 PLACES = [place(ENTRY, "handle"), place(RETURN, "handle"), place(ENTRY, "check")]
@@ -35,10 +35,10 @@ class Server:
         shown = TerminalSink(self.text, calls_of=self.calls.calls_of)
         lines = JsonSink(self.json, calls_of=self.calls.calls_of)
         self.served = ServedExchanges(self.calls, [self.recorder, shown, lines])
-        tracer = Tracer([self.served])
-        self.served.count_open = tracer.count_open
-        self.tracer = tracer
-        self.flows = Flows(["openssl"], tracer)
+        builder = ExchangeBuilder([self.served])
+        self.served.count_open = builder.count_open
+        self.builder = builder
+        self.flows = Flows(["openssl"], builder)
         self.now_ns = 0
         self._positions = {Direction.READ: 0, Direction.WRITE: 0}
         self.flows.handle(Opened(0, TID, 1, PID, 0, "demo", 0, Side.SERVER, True))
@@ -121,7 +121,7 @@ def test_it_does_not_wait_for_longer(end: str) -> None:
         server.flows.handle(Exited(server.now_ns, PID))
         server.calls.end_process(PID)
     else:
-        server.tracer.finish()
+        server.builder.finish()
     assert server.shown()[0] == "    handle(n=0)  (return not seen)"
     assert [len(each["calls"]) for each in server.exchanges()] == [1] + [0] * (end == "next")
     if end != "exited":
@@ -143,8 +143,8 @@ def test_calls_that_are_not_known() -> None:
 
 def test_without_calls_there_is_no_such_field() -> None:
     stream = io.BytesIO()
-    tracer = Tracer([JsonSink(stream)])
-    flows = Flows(["openssl"], tracer)
+    builder = ExchangeBuilder([JsonSink(stream)])
+    flows = Flows(["openssl"], builder)
     flows.handle(Opened(0, TID, 1, PID, 0, "demo", 0, Side.SERVER, True))
     flows.handle(Data(1, TID, 1, Direction.READ, 0, len(REQUEST), REQUEST))
     flows.handle(Data(2, TID, 1, Direction.WRITE, 0, len(RESPONSE), RESPONSE))

@@ -1,5 +1,6 @@
 import pytest
 
+from sslsniff.core.errors import FilterError
 from sslsniff.elf.dwarf.type_model import (
     Boolean,
     Character,
@@ -11,7 +12,6 @@ from sslsniff.elf.dwarf.type_model import (
     Structure,
     Type,
 )
-from sslsniff.errors import FilterError
 from sslsniff.probing.functions.conditions.condition import is_met
 from sslsniff.probing.functions.conditions.condition_check import check_condition
 from sslsniff.probing.functions.conditions.condition_parser import parse_condition

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from sslsniff.core.errors import TargetError
 from sslsniff.elf.dwarf.debug_info import open_debug_info
 from sslsniff.elf.elf_file import Elf
-from sslsniff.errors import TargetError
 from sslsniff.probing.functions.sites.trace_plan import PlanOptions, TracePlan, plan_functions
 from sslsniff.probing.functions.trace_places import PlaceKind
 from tests.unit.probing.functions.probed_run import ProbedRun

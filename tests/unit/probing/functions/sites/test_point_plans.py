@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from sslsniff.core.errors import TargetError
 from sslsniff.elf.dwarf.debug_info import open_debug_info
 from sslsniff.elf.elf_file import Elf
-from sslsniff.errors import TargetError
 from sslsniff.machine_code.instructions import disassemble
 from sslsniff.probing.functions.sites.point_plans import (
     plan_address,

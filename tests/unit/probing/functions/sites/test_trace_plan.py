@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from sslsniff.core.errors import TargetError
 from sslsniff.elf.dwarf.debug_info import open_debug_info
 from sslsniff.elf.elf_file import Elf
-from sslsniff.errors import TargetError
 from sslsniff.machine_code.probe_sites import Cost
 from sslsniff.probing.functions.sites.critical_functions import critical_part
 from sslsniff.probing.functions.sites.trace_plan import (

@@ -9,9 +9,9 @@ from random import Random
 
 import pytest
 
+from sslsniff.core.escaping import escape
 from sslsniff.elf.dwarf.debug_info import open_debug_info
 from sslsniff.elf.elf_file import Elf
-from sslsniff.escaping import escape
 from sslsniff.probing.functions.sites.trace_plan import PlanOptions, plan_functions
 from sslsniff.probing.functions.trace_places import Place
 from sslsniff.sinks.calls.value_json import json_value

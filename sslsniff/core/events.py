@@ -1,0 +1,253 @@
+"""What happens on connections, live or recorded: the input of ``tracing``."""
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import NamedTuple
+
+from sslsniff.core.model import Address, Container, Direction, LossCause
+from sslsniff.decoders.messages import Side
+
+
+class EventKind(IntEnum):
+    """The kind of a record: ``enum event_kind`` of ``bpf/event.h``; ``EVENT_DATA`` is ``DATA``."""
+
+    OPENED = 1
+    DATA = 2
+    ADDRESSES = 3
+    CLOSED = 4
+    EXITED = 5
+    ENDED = 6
+    PAIRED = 7
+    SOCKET_GONE = 8
+    LEFT_OUT = 9
+    CGROUP = 10
+    HIT = 11
+    TLS_SOCKET = 12
+
+
+class Opened(NamedTuple):
+    """A connection seen for the first time, or again after its announcement was lost.
+
+    ``connection``: its key, unique within one capture. Position 0 is the first byte after the
+    probes were placed.
+    ``library``: an index into ``Source.libraries``.
+    ``object_address``: the address of the TLS library's object in the process.
+    ``name``: the connection's id where it was recorded; no two have the same at one time.
+    ``half``: the direction, if this is only one direction of a connection; else None. The other
+    direction has an event of its own, and ``live.rustls_connections`` joins them.
+    ``cgroup``: the id of the process's cgroup v2. ``container_pid``, ``machine``: see
+    ``model.Process``.
+    """
+
+    time_ns: int
+    tid: int
+    connection: int
+    pid: int
+    uid: int | None
+    comm: str
+    library: int
+    role: Side | None
+    from_start: bool
+    tls_version: str | None = None
+    alpn: str | None = None
+    sni: str | None = None
+    cipher: str | None = None
+    object_address: int = 0
+    name: str | None = None
+    tls: bool = True
+    half: Direction | None = None
+    cgroup: int = 0
+    container_pid: int | None = None
+    container: Container | None = None
+    machine: str | None = None
+
+
+class Data(NamedTuple):
+    """Plaintext at ``position`` of its direction.
+
+    The call passed ``span`` bytes; if ``data`` is shorter, ``cut`` says why.
+    ``task``: the goroutine, or task of an async runtime, that called; 0: unknown, or not asked for.
+    ``origin``: the kernel's number of the direction, if it was opened by itself; else 0.
+    """
+
+    time_ns: int
+    tid: int
+    connection: int
+    direction: Direction
+    position: int
+    span: int
+    data: bytes
+    cut: LossCause | None = None
+    task: int = 0
+    origin: int = 0
+
+
+class BytesPassed(NamedTuple):
+    """A thread passed plaintext, in the order of the ring; its ``Data`` may come later.
+
+    ``task``: as in ``Data``. ``connection``: the kernel's number of the connection, or of one
+    direction of it.
+    """
+
+    time_ns: int
+    pid: int
+    tid: int
+    task: int
+    connection: int
+    direction: Direction
+
+
+class Addresses(NamedTuple):
+    """The addresses of a connection's socket became known, or changed.
+
+    ``socket`` identifies it among all open sockets; 0 if unknown.
+    """
+
+    time_ns: int
+    connection: int
+    local: Address
+    remote: Address
+    socket: int = 0
+
+
+class Checked(NamedTuple):
+    """The final positions of a connection that is still open at the end of a capture."""
+
+    time_ns: int
+    connection: int
+    read_position: int
+    write_position: int
+
+
+class Ended(NamedTuple):
+    """One side closed its direction of a connection at ``position``: no bytes follow."""
+
+    time_ns: int
+    connection: int
+    direction: Direction
+    position: int
+
+
+class Closed(NamedTuple):
+    """A connection ended; with its final positions."""
+
+    time_ns: int
+    connection: int
+    read_position: int
+    write_position: int
+
+
+class Exited(NamedTuple):
+    """A process ended or replaced its program (exec): its connections ended."""
+
+    time_ns: int
+    pid: int
+
+
+class Paired(NamedTuple):
+    """Two directions that were opened one by one belong to one connection."""
+
+    time_ns: int
+    writes: int
+    reads: int
+
+
+class SocketGone(NamedTuple):
+    """A socket was closed whose directions were opened one by one: their connection ended."""
+
+    time_ns: int
+    socket: int
+
+
+class LeftOut(NamedTuple):
+    """Sampling leaves out a connection, or one direction of it, from now on: it has no more events.
+
+    Ignore the earlier events of a direction.
+    """
+
+    time_ns: int
+    connection: int
+
+
+class TlsStart(IntEnum):
+    """What a process sent first on a TLS socket: ``enum tls_start`` of ``bpf/event.h``.
+
+    ``JOINED``: application data, as the connection is older than the capture.
+    """
+
+    CLIENT_HELLO = 1
+    SERVER_HELLO = 2
+    JOINED = 3
+
+
+class NotedSend(NamedTuple):
+    """One of the first sends of a TLS socket: its first bytes, and how many it had.
+
+    ``received``: how many bytes the socket had received before.
+    """
+
+    head: bytes
+    bytes: int
+    received: int
+
+
+class TlsSocket(NamedTuple):
+    """A TCP socket on which a watched process sends TLS records, and no probed library is known.
+
+    ``program``: the file name of the process's program, 15 bytes at most.
+    ``sends``: the first ones. ``hello``: the beginning of the record with the
+    ClientHello that was sent, or empty.
+    ``acknowledged``, ``received``: bytes; 0 while the socket is open.
+    """
+
+    time_ns: int
+    socket: int
+    pid: int
+    cgroup: int
+    comm: str
+    program: str
+    start: TlsStart
+    is_probed: bool
+    local: Address
+    remote: Address
+    sends: tuple[NotedSend, ...]
+    hello: bytes
+    acknowledged: int
+    received: int
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether this is the socket's end; the peer has got or sent something by then."""
+        return self.acknowledged > 0 or self.received > 0
+
+
+class TimePassed(NamedTuple):
+    """It is ``time_ns`` in a capture file, whether or not a connection was active."""
+
+    time_ns: int
+
+
+class CgroupMade(NamedTuple):
+    """A cgroup v2 was made; ``path`` begins at the root of the hierarchy."""
+
+    time_ns: int
+    cgroup: int
+    path: str
+
+
+Event = Opened | Data | Addresses | Checked | Ended | Closed | LeftOut | Exited | TimePassed
+"""What happens on connections."""
+
+Record = Event | Paired | SocketGone | CgroupMade | TlsSocket
+"""A record of the kernel: an event, or one of cgroups, sockets, or directions opened one by one."""
+
+DIRECTIONS = (Direction.READ, Direction.WRITE)
+"""The directions, indexed by their numbers in ``bpf/event.h``."""
+
+IsOver = Callable[[], bool]
+"""Returns whether a time limit is over."""
+
+
+def never() -> bool:
+    """Return False: there is no time limit."""
+    return False

@@ -1,0 +1,1 @@
+"""How do the bytes of a connection become exchanges? Decoded, paired, timed, bounded."""

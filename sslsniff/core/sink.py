@@ -1,0 +1,146 @@
+"""The hooks of a sink, all doing nothing: a sink overrides those it wants."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from sslsniff.core.fast_path import Consumer
+from sslsniff.core.model import (
+    Chunk,
+    Connection,
+    Direction,
+    Exchange,
+    InnerMessage,
+    Loss,
+    NotProbed,
+)
+from sslsniff.decoders.messages import Frame, Http2Totals, Side, Undecoded
+
+CAPTURE_ENDED = "capture ended"
+"""The error of an exchange that was still open when the capture ended."""
+
+
+@dataclass(slots=True)
+class Summary:
+    """The figures of a whole capture.
+
+    ``exchanges``: None if nothing was decoded. ``shown``: those that matched a filter, if any.
+    ``joined``: connections whose beginning was not seen. ``unplaced_bytes``: of connections all of
+    whose events were lost. ``left_out``: connections that sampling left out, counted nowhere else.
+    ``not_probed``: None in capture files. ``began_ns``: when the first connection was seen.
+    """
+
+    exchanges: int | None = None
+    connections: int = 0
+    bytes: int = 0
+    duration_ns: int = 0
+    losses: list[Loss] = field(default_factory=list)
+    lossy_connections: list[Connection] = field(default_factory=list)
+    unplaced_bytes: int = 0
+    shown: int | None = None
+    joined: int = 0
+    left_out: int | None = None
+    not_probed: list[NotProbed] | None = None
+    evictions: int = 0
+    began_ns: int | None = None
+
+
+class FlowControlStall(NamedTuple):
+    """``side`` may not send since ``since_ns``: a flow-control window is 0 (RFC 9113 section 5.2).
+
+    ``stream`` 0 is the connection's window, on which all streams wait.
+    """
+
+    stream: int
+    side: Side
+    since_ns: int
+    is_over: bool
+
+
+class DeliveryCount(NamedTuple):
+    """How many items, such as spans, a ``receiver`` took, and how many were dropped."""
+
+    receiver: str
+    delivered: int
+    dropped: int
+
+
+class Sink:
+    """Base of all sinks. Hooks come in the order in which things happened."""
+
+    wants_bodies = False
+    """Whether exchanges must carry body bytes, not only their sizes."""
+
+    wants_plaintext = False
+    """Whether chunks with data are wanted, not only losses."""
+
+    wants_messages = True
+    """Whether anything decoded is wanted: exchanges or frames."""
+
+    wants_stalls = False
+    """Whether flow-control stalls are wanted also where frames are not asked for."""
+
+    def opened(self, connection: Connection, time_ns: int) -> None:
+        """Handle a connection that is seen for the first time."""
+
+    def chunk(self, chunk: Chunk) -> None:
+        """Handle plaintext as captured, or a loss."""
+
+    def consumer(self, connection: Connection, direction: Direction) -> Consumer | None:
+        """Return the fast path's consumer of the next bytes; None: pass them as chunks."""
+        return None
+
+    def exchange(self, exchange: Exchange) -> None:
+        """Handle an exchange that ended."""
+
+    def frame(self, connection: Connection, frame: Frame, time_ns: int, tid: int) -> None:
+        """Handle an HTTP/2 frame as it was sent."""
+
+    def stall(self, connection: Connection, stall: FlowControlStall, time_ns: int) -> None:
+        """Handle a side that waits, or waited, for flow control on an HTTP/2 connection.
+
+        Called when a stall has lasted for a while, and when it is over.
+        """
+
+    def frame_totals(self, connection: Connection, totals: Http2Totals, time_ns: int) -> None:
+        """Handle the sums over an HTTP/2 connection's frames, at its end or the capture's."""
+
+    def message(self, inner: InnerMessage) -> None:
+        """Handle a message of a protocol inside HTTP, as soon as it is complete."""
+
+    def unknown(self, connection: Connection, side: Side, first: bytes, time_ns: int) -> None:
+        """Handle a protocol that is unknown some time after ``side`` sent the ``first`` bytes.
+
+        They and all later bytes come as ``undecoded``, unless a protocol is recognised in them.
+        """
+
+    def undecoded(self, connection: Connection, message: Undecoded, time_ns: int) -> None:
+        """Handle bytes that no decoder could read."""
+
+    def ended(self, connection: Connection, direction: Direction, time_ns: int) -> None:
+        """Handle the end of one direction; the connection stays open."""
+
+    def closed(self, connection: Connection, time_ns: int) -> None:
+        """Handle the end of a connection."""
+
+    def left_open(self, connection: Connection) -> None:
+        """Handle the end of the capture where a connection is still open."""
+
+    def summary(self, summary: Summary) -> None:
+        """Handle the figures of the whole capture; after it come only ``flush`` and ``close``."""
+
+    def flush(self) -> None:
+        """Write what is buffered; called when the source pauses."""
+
+    def deliveries(self) -> list[DeliveryCount]:
+        """Return what was sent to other programs so far."""
+        return []
+
+    def persist(self) -> None:
+        """Store or deliver what was handled, so that it outlives this process.
+
+        Raises ``OutputError`` if it was dropped.
+        """
+        self.flush()
+
+    def close(self) -> None:
+        """Finish; the sink is not used again."""

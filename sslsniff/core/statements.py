@@ -1,0 +1,117 @@
+"""Statements to databases: the object of docs/json.md, and what a line says."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from sslsniff.core.errors import counted
+from sslsniff.core.model import Exchange
+from sslsniff.decoders.databases.statement import Parameter, Statement
+
+Object = dict[str, Any]
+
+_NO_TEXT = "(statement not seen)"
+
+# Words and quoted names stay, as do the numbers of parameters; literals go. A backslash before a
+# quotation mark means different things in different settings: then all that follows goes, too.
+# In MySQL double quotation marks are around text, in PostgreSQL back quotes are around nothing.
+_PIECES = re.compile(
+    r"(?P<kept>[^\W\d][\w$]*(?!')|\$[0-9]+)"
+    r"|(?P<doubtful>[A-Za-z&]{0,2}'(?:[^']|'')*\\'.*|\"(?:[^\"]|\"\")*\\\".*)"
+    r"|(?P<literal>[A-Za-z&]{0,2}'(?:[^']|'')*(?:'|$)"
+    r"|\$(?P<tag>(?:[^\W\d]\w*)?)\$.*?(?:\$(?P=tag)\$|$)"
+    r"|[0-9](?:[0-9A-Za-z_.]|(?<=[eE])[+-])*)"
+    r"|(?P<comment>--[^\n]*|/\*.*?(?:\*/|$)|\#[^\n]*)"
+    r"|(?P<quoted>\"(?:[^\"]|\"\")*(?:\"|$))|(?P<back_quoted>`[^`]*(?:`|$))",
+    re.DOTALL,
+)
+_NAME_QUOTES = {"postgresql": "quoted", "mysql": "back_quoted"}
+_BLANK = "?"
+
+
+def db_object(statement: Statement) -> Object:
+    """Return the ``db`` object of an exchange that is a statement."""
+    text = statement.text
+    shown: Object = {
+        "system": statement.system,
+        "operation": statement.operation,
+        "text": text,
+        "parameters": statement.parameters,
+        "rows": statement.rows,
+        "affected": statement.affected,
+        "error": statement.error,
+        "code": statement.code,
+        "database": statement.database,
+        "user": statement.user,
+    }
+    if text is not None and len(text.encode(errors="replace")) < statement.size:
+        shown["truncated"] = True
+    return shown
+
+
+def statement_of(shown: Object) -> Statement:
+    """Return the statement of a ``db`` object, without its session."""
+    names = ("operation", "text", "parameters", "rows", "affected", "error", "code")
+    return Statement(shown["system"], **{name: shown[name] for name in names})
+
+
+def method_of(exchange: Exchange) -> str | None:
+    """Return the method of a request, or the first word of a statement."""
+    if exchange.statement is not None:
+        return exchange.statement.operation
+    return exchange.request.method if exchange.request is not None else None
+
+
+def shown_statement(statement: Statement) -> str:
+    """Return a statement for a line, not escaped: its text on one line, and its parameters."""
+    if statement.text is None:
+        return "" if statement.operation else _NO_TEXT
+    text = " ".join(statement.text.split())
+    if not statement.parameters:
+        return text
+    return f"{text}  [{', '.join(map(shown_parameter, statement.parameters))}]"
+
+
+def counts(statement: Statement) -> str:
+    """Return how many rows came back, or else were changed; empty if there is no such number."""
+    count = statement.rows if statement.rows is not None else statement.affected
+    return "" if count is None else counted(count, "row")
+
+
+def remarks(statement: Statement) -> Iterator[str]:
+    """Yield what a line says of a statement's failure, not escaped."""
+    if statement.error is not None:
+        yield f"{statement.code}: {statement.error}" if statement.code else statement.error
+
+
+def without_literals(statement: Statement) -> str:
+    """Return a statement's text with ``?`` for each literal: the same for statements alike."""
+    if statement.text is None:
+        return statement.operation or _NO_TEXT
+    if statement.system == "redis":
+        return statement.operation or ""
+    text = _PIECES.sub(lambda found: _kept(found, statement.system), statement.text)
+    return " ".join(text.split())
+
+
+def redact(statement: Statement) -> None:
+    """Remove from a statement all that may be a secret: literals, parameters, messages."""
+    statement.text = None if statement.text is None else without_literals(statement)
+    if statement.parameters:
+        statement.parameters = [_BLANK] * len(statement.parameters)
+    if statement.error is not None:
+        statement.error = _BLANK
+
+
+def _kept(found: "re.Match[str]", system: str) -> str:
+    kind = found.lastgroup if found.lastgroup != "tag" else "literal"
+    if kind == "kept" or kind == _NAME_QUOTES[system]:
+        return found[0]
+    return " " if kind == "comment" else _BLANK
+
+
+def shown_parameter(parameter: Parameter | list[Parameter]) -> str:
+    """Return a parameter as a person reads it; that of many rows is a row in brackets."""
+    if isinstance(parameter, list):
+        return f"({', '.join(map(shown_parameter, parameter))})"
+    return "NULL" if parameter is None else str(parameter)

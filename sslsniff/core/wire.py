@@ -1,0 +1,266 @@
+"""Parses records of the ring buffer into events. Nothing is interpreted here.
+
+Layouts and numbers are those of ``bpf/event.h``; ``tests/unit/core/test_wire.py`` compares
+them with the built object. ``capture_files.replay`` makes the same events of a capture file.
+"""
+
+import os
+import socket
+import struct
+from collections.abc import Callable
+
+from sslsniff.core.events import (
+    DIRECTIONS,
+    Addresses,
+    CgroupMade,
+    Closed,
+    Data,
+    Ended,
+    EventKind,
+    Exited,
+    LeftOut,
+    NotedSend,
+    Opened,
+    Paired,
+    Record,
+    SocketGone,
+    TlsSocket,
+    TlsStart,
+)
+from sslsniff.core.model import Address, LossCause
+from sslsniff.decoders.messages import Side
+
+HEADER = struct.Struct("<HBBIQQ")
+OPENED = struct.Struct("<HBBIQQIIQIIBBBBIQ16s32s256s48s")
+DATA = struct.Struct("<HBBIQQQIIQ")
+ADDRESSES = struct.Struct("<HBBIQQHHH2x16s16sQ")
+CLOSED = struct.Struct("<HBBIQQQQ")
+ENDED = struct.Struct("<HBBIQQQ")
+EXITED = struct.Struct("<HBBIQQI4x")
+PAIRED = struct.Struct("<HBBIQQQ")
+SOCKET_GONE = struct.Struct("<HBBIQQQ")
+LEFT_OUT = HEADER
+CGROUP = struct.Struct("<HBBIQQQ1024s")
+TLS_SOCKET = struct.Struct("<QQQQIIHHHBBII16s16s16s16s320s1024s")
+"""``struct tls_socket``, which follows the header and the socket in its event."""
+
+_SOCKET = struct.Struct("<Q")
+_NOTED_SEND = struct.Struct("<16sQQ")
+
+_HALVES = (None, *DIRECTIONS)
+_ROLES = (None, Side.CLIENT, Side.SERVER)
+_CUTS = (
+    None,
+    LossCause.CALL_LIMIT,
+    LossCause.UNREADABLE,
+    LossCause.SENDFILE,
+    LossCause.NOT_READ,
+    LossCause.EVICTED,
+)
+# As on the wire, and as GnuTLS numbers them (gnutls_protocol_t in gnutls/gnutls.h).
+_TLS_VERSIONS = {
+    1: "SSL 3.0",
+    2: "TLS 1.0",
+    3: "TLS 1.1",
+    4: "TLS 1.2",
+    5: "TLS 1.3",
+    201: "DTLS 1.0",
+    202: "DTLS 1.2",
+    0x0300: "SSL 3.0",
+    0x0301: "TLS 1.0",
+    0x0302: "TLS 1.1",
+    0x0303: "TLS 1.2",
+    0x0304: "TLS 1.3",
+    0xFEFF: "DTLS 1.0",
+    0xFEFD: "DTLS 1.2",
+}
+
+
+def is_hit(record: memoryview) -> bool:
+    """Say whether a record is a hit; there are other kinds."""
+    return record[0] == EventKind.HIT
+
+
+def parse(record: memoryview, clock_offset_ns: int) -> Record:
+    """Return the event in ``record``, one ring buffer record without its header.
+
+    ``clock_offset_ns`` is added to CLOCK_MONOTONIC: nanoseconds since the epoch result. Raises
+    ``KeyError`` for a kind that ``bpf/event.h`` does not have.
+    """
+    kind = record[0] | record[1] << 8
+    return _PARSERS[kind](record, clock_offset_ns)
+
+
+def _parse_data(record: memoryview, clock_offset_ns: int) -> Data:
+    _, direction, cut, tid, time_ns, connection, position, span, captured, task = DATA.unpack_from(
+        record
+    )
+    return Data(
+        time_ns + clock_offset_ns,
+        tid,
+        connection,
+        DIRECTIONS[direction],
+        position,
+        span,
+        bytes(record[DATA.size : DATA.size + captured]),
+        _CUTS[cut],
+        task,
+    )
+
+
+def _parse_opened(record: memoryview, clock_offset_ns: int) -> Opened:
+    (
+        *_,
+        tid,
+        time_ns,
+        connection,
+        pid,
+        uid,
+        object_address,
+        library,
+        tls_version,
+        role,
+        from_start,
+        alpn_bytes,
+        half,
+        container_pid,
+        cgroup,
+        comm,
+        alpn,
+        sni,
+        cipher,
+    ) = OPENED.unpack_from(record)
+    return Opened(
+        time_ns=time_ns + clock_offset_ns,
+        tid=tid,
+        connection=connection,
+        pid=pid,
+        uid=uid,
+        object_address=object_address,
+        comm=_text(comm) or "",
+        library=library,
+        role=_ROLES[role],
+        from_start=bool(from_start),
+        tls_version=_TLS_VERSIONS.get(tls_version),
+        alpn=_text(alpn[:alpn_bytes]),
+        sni=_text(sni),
+        cipher=_text(cipher),
+        half=_HALVES[half],
+        cgroup=cgroup,
+        container_pid=container_pid or None,
+    )
+
+
+def _parse_addresses(record: memoryview, clock_offset_ns: int) -> Addresses:
+    _, _, _, _, time_ns, connection, family, local_port, remote_port, local, remote, sock = (
+        ADDRESSES.unpack_from(record)
+    )
+    size = 4 if family == socket.AF_INET else 16
+    return Addresses(
+        time_ns + clock_offset_ns,
+        connection,
+        Address.of(local[:size], local_port),
+        Address.of(remote[:size], remote_port),
+        sock,
+    )
+
+
+def _parse_closed(record: memoryview, clock_offset_ns: int) -> Closed:
+    _, _, _, _, time_ns, connection, *positions = CLOSED.unpack_from(record)
+    return Closed(time_ns + clock_offset_ns, connection, *positions)
+
+
+def _parse_ended(record: memoryview, clock_offset_ns: int) -> Ended:
+    _, direction, _, _, time_ns, connection, position = ENDED.unpack_from(record)
+    return Ended(time_ns + clock_offset_ns, connection, DIRECTIONS[direction], position)
+
+
+def _parse_exited(record: memoryview, clock_offset_ns: int) -> Exited:
+    _, _, _, _, time_ns, _, pid = EXITED.unpack_from(record)
+    return Exited(time_ns + clock_offset_ns, pid)
+
+
+def _parse_paired(record: memoryview, clock_offset_ns: int) -> Paired:
+    _, _, _, _, time_ns, writes, reads = PAIRED.unpack_from(record)
+    return Paired(time_ns + clock_offset_ns, writes, reads)
+
+
+def _parse_socket_gone(record: memoryview, clock_offset_ns: int) -> SocketGone:
+    _, _, _, _, time_ns, _, sock = SOCKET_GONE.unpack_from(record)
+    return SocketGone(time_ns + clock_offset_ns, sock)
+
+
+def _parse_left_out(record: memoryview, clock_offset_ns: int) -> LeftOut:
+    _, _, _, _, time_ns, connection = LEFT_OUT.unpack_from(record)
+    return LeftOut(time_ns + clock_offset_ns, connection)
+
+
+def _parse_cgroup(record: memoryview, clock_offset_ns: int) -> CgroupMade:
+    _, _, _, _, time_ns, _, cgroup, path = CGROUP.unpack_from(record)
+    return CgroupMade(time_ns + clock_offset_ns, cgroup, os.fsdecode(path.split(b"\0", 1)[0]))
+
+
+def _parse_tls_socket(record: memoryview, clock_offset_ns: int) -> TlsSocket:
+    [sock] = _SOCKET.unpack_from(record, HEADER.size)
+    return tls_socket(sock, record[HEADER.size + _SOCKET.size :], clock_offset_ns)
+
+
+def tls_socket(sock: int, value: memoryview, clock_offset_ns: int) -> TlsSocket:
+    """Return the event for ``value``, an entry of the kernel's table of TLS sockets."""
+    (
+        since_ns,
+        cgroup,
+        acknowledged,
+        received,
+        pid,
+        _,
+        family,
+        local_port,
+        remote_port,
+        start,
+        is_probed,
+        sends,
+        hello_bytes,
+        local,
+        remote,
+        comm,
+        program,
+        noted,
+        hello,
+    ) = TLS_SOCKET.unpack_from(value)
+    size = 4 if family == socket.AF_INET else 16
+    return TlsSocket(
+        time_ns=since_ns + clock_offset_ns,
+        socket=sock,
+        pid=pid,
+        cgroup=cgroup,
+        comm=_text(comm) or "",
+        program=_text(program) or "",
+        start=TlsStart(start),
+        is_probed=bool(is_probed),
+        local=Address.of(local[:size], local_port),
+        remote=Address.of(remote[:size], remote_port),
+        sends=tuple(map(NotedSend._make, [*_NOTED_SEND.iter_unpack(noted)][:sends])),
+        hello=hello[:hello_bytes],
+        acknowledged=acknowledged,
+        received=received,
+    )
+
+
+_PARSERS: dict[int, Callable[[memoryview, int], Record]] = {
+    EventKind.OPENED.value: _parse_opened,
+    EventKind.DATA.value: _parse_data,
+    EventKind.ADDRESSES.value: _parse_addresses,
+    EventKind.CLOSED.value: _parse_closed,
+    EventKind.EXITED.value: _parse_exited,
+    EventKind.ENDED.value: _parse_ended,
+    EventKind.PAIRED.value: _parse_paired,
+    EventKind.SOCKET_GONE.value: _parse_socket_gone,
+    EventKind.LEFT_OUT.value: _parse_left_out,
+    EventKind.CGROUP.value: _parse_cgroup,
+    EventKind.TLS_SOCKET.value: _parse_tls_socket,
+}
+
+
+def _text(raw: bytes) -> str | None:
+    return raw.split(b"\0", 1)[0].decode("utf-8", "replace") or None
