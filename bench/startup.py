@@ -44,7 +44,7 @@ from sslsniff.live.scope import Scope
 scope = Scope(pids=(int(sys.argv[1]),))
 start = now(); files = list(survey.candidate_files(scope))
 step("find mapped files (meanwhile)", start)
-from sslsniff.probing.planning.planning import Planning
+from sslsniff.analysis.planning import Planning
 with Planning() as planning:
     start = now(); plans = survey.plan_all(files, planning)
     step("plan probes, remembered (meanwhile)", start)

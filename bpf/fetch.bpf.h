@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only
  *
- * Interprets fetch programs: what a probe of `sslsniff trace` reads within its hit. sslsniff/probing/functions/fetch_steps.py
+ * Interprets fetch programs: what a probe of `sslsniff trace` reads within its hit. sslsniff/fetching/fetch_steps.py
  * says what each step does.
  *
  * The state of the interpreter lies in the record of the ring buffer. The verifier does not follow values there, so all

@@ -2,7 +2,7 @@
  *
  * Go's crypto/tls. Goroutines go on on other threads, and their stacks move: so nothing is remembered from a call's entry
  * to its return. One probe sees all of a call; where its values are there is in the attach cookie
- * (sslsniff/probing/go/places.py).
+ * (sslsniff/libraries/go/places.py).
  */
 
 /* RFC 8446, section 5.1: the type of records with data. */

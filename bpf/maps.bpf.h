@@ -37,7 +37,7 @@ struct config {
 	s32 task_second;
 };
 
-/* Byte offsets in the library's object of a connection, -1 where unknown; see sslsniff/probing/object_layout.py. */
+/* Byte offsets in the library's object of a connection, -1 where unknown; see sslsniff/matching/object_layout.py. */
 struct layout {
 	u32 library;
 	s32 server;
@@ -65,7 +65,7 @@ struct layout {
 	u32 tls_version;  /* of all connections of this library; 0: its objects have it */
 };
 
-/* Offsets in structs of rustls, and how often they were right; see sslsniff/probing/plans/rustls_ciphers.py. */
+/* Offsets in structs of rustls, and how often they were right; see sslsniff/libraries/rustls/plan.py. */
 struct rustls_layout {
 	s32 application_data; /* the type byte of application data; -1: there is no such layout */
 	s32 message_type;     /* in the message to encrypt, whose plaintext is at its beginning */

@@ -2,7 +2,7 @@
  *
  * A connection's life in OpenSSL and in libraries with its interface (BoringSSL, LibreSSL). Its
  * reads and writes are in calls.bpf.h; which function gets which program is data:
- * sslsniff/probing/plans/openssl.py.
+ * sslsniff/libraries/openssl/plan.py.
  */
 
 /* SSL_new returned an object: a connection that had the same address is over. Only for libraries that do not call

@@ -4,7 +4,7 @@
  * they exist in every build. Each works on a cipher object of one direction, which does not move but is
  * replaced when keys change. The records of one such object, from sequence number 0 on, are a half of a connection.
  *
- * The offsets are data (sslsniff/probing/plans/rustls_ciphers.py), and each record is checked against them.
+ * The offsets are data (sslsniff/libraries/rustls/plan.py), and each record is checked against them.
  */
 
 /* A layout with more misfits than fits is not used any more, except for a few records that did not decrypt. */

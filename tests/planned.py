@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from sslsniff.analysis.planning import Planning
 from sslsniff.live import survey
-from sslsniff.probing.planning.planning import Planning
-from sslsniff.probing.probe_set import Attachment, Refusal, ReturnStyle
+from sslsniff.matching.probe_set import Attachment, Refusal, ReturnStyle
 
 
 def plan_file(

@@ -4,10 +4,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from sslsniff.analysis.attachments import make_attachment
 from sslsniff.elf.elf_file import Elf
 from sslsniff.machine_code.probe_sites import MACHINES, Cost, best_site
-from sslsniff.probing.attachments import make_attachment
-from sslsniff.probing.probe_set import Attachment, Probe, ReturnStyle
+from sslsniff.matching.probe_set import Attachment, Probe, ReturnStyle
 from tests import libraries
 from tests.unit.machine_code import test_aarch64, test_call_chains
 

@@ -7,10 +7,10 @@ from sslsniff.commands.printing import print_table
 from sslsniff.core.errors import counted
 from sslsniff.core.escaping import escape
 from sslsniff.kernel import privileges
+from sslsniff.libraries.names import FOUND_BY, NAMES
 from sslsniff.live.survey import Usage, find_usages
 from sslsniff.machine_code.probe_sites import Cost
-from sslsniff.probing.plans.names import FOUND_BY, NAMES
-from sslsniff.probing.probe_set import Attachment, Probe
+from sslsniff.matching.probe_set import Attachment, Probe
 
 _HEADINGS = (
     "pid",

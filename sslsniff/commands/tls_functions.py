@@ -7,14 +7,13 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from sslsniff.analysis.stripped_fitting import find_without_symbols
 from sslsniff.commands.file_limits import reading_within_limits
 from sslsniff.core.errors import ElfError
 from sslsniff.core.escaping import escape, escape_json
 from sslsniff.elf.elf_file import Elf
-from sslsniff.probing.boringssl.evidence import SslFunction
-from sslsniff.probing.boringssl.ssl_functions import FoundSsl
-from sslsniff.probing.boringssl.stripped_fitting import find_without_symbols
-from sslsniff.probing.plans.names import NAMES
+from sslsniff.libraries.names import NAMES
+from sslsniff.matching.stripped.evidence import FoundSsl, SslFunction
 
 Object = dict[str, Any]
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sslsniff.live.functions.key_log_probes import KeyLogProbes
     from sslsniff.live.functions.served_probes import ServedProbes
     from sslsniff.live.holding.holder import Holder
-    from sslsniff.probing.probe_set import ReturnStyle
+    from sslsniff.matching.probe_set import ReturnStyle
     from sslsniff.tracing.calls.exchange_calls import ExchangeCalls
 
 _TRACERS = frozenset(("strace", "ltrace", "gdb", "gdbserver", "lldb", "lldb-server", "rr", "dlv"))
@@ -54,8 +54,8 @@ def watch(arguments: Sequence[str]) -> int:
     pids = (*options.pid, *([held.pid] if held else []))
     if holder is not None:
         holder = _seize(holder, pids if options.hold else pids[-1:], options)
+    from sslsniff.analysis.process import PlanningProcess
     from sslsniff.kernel.loaders.loading import Loading, has_cookies
-    from sslsniff.probing.planning.process import PlanningProcess
 
     process = PlanningProcess()  # like those above, it forks: before any thread is started
     # What a start makes stays: the collector would look through it again and again, for 14 ms.
@@ -213,7 +213,7 @@ def _return_style(options: WatchOptions) -> "ReturnStyle":
     """Return how returns are probed: as asked for, if this kernel and loader can do it."""
     from sslsniff.kernel import release
     from sslsniff.kernel.loaders import loading
-    from sslsniff.probing.probe_set import ReturnStyle
+    from sslsniff.matching.probe_set import ReturnStyle
 
     style = ReturnStyle(options.returns)
     if style is ReturnStyle.TRAMPOLINE and not release.has_safe_return_probes():

@@ -24,13 +24,13 @@ from sslsniff.kernel.ring_buffer import (
     rest_bytes,
 )
 from sslsniff.kernel.waiting_records import open_records
+from sslsniff.libraries.rustls.joiner import RustlsConnections
 from sslsniff.live.capture_figures import CaptureFigures
 from sslsniff.live.early_files import EarlyFiles
 from sslsniff.live.late_files import LateFiles
 from sslsniff.live.maps import OpenConnections, Tables
 from sslsniff.live.probes import Probes
 from sslsniff.live.process_containers import ProcessContainers
-from sslsniff.live.rustls_connections import RustlsConnections
 from sslsniff.live.sampling.cpu_limit import CpuLimit
 from sslsniff.live.sampling.self_sampling import SAMPLED_BATCH_SHARE, SelfSampling
 from sslsniff.live.skipped_records import no_time_bytes, skip_rest

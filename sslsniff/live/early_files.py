@@ -2,15 +2,15 @@
 
 import contextlib
 
+from sslsniff.analysis.planning import Planning
+from sslsniff.analysis.process import PlanningProcess
 from sslsniff.core.errors import SslsniffError
 from sslsniff.kernel import resource_limits
 from sslsniff.kernel.mapping_events import Mappings
 from sslsniff.live.planner import Planner
 from sslsniff.live.scope import Scope
 from sslsniff.live.survey import Unreachable, candidate_files
-from sslsniff.probing.planning.planning import Planning
-from sslsniff.probing.planning.process import PlanningProcess
-from sslsniff.probing.probe_set import ReturnStyle
+from sslsniff.matching.probe_set import ReturnStyle
 
 _WAIT_S = 0.1
 

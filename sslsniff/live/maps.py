@@ -12,9 +12,8 @@ from sslsniff.kernel import procfs
 from sslsniff.kernel.loaders.loader import Loader
 from sslsniff.live.sampling.self_sampling import largest_hash
 from sslsniff.live.scope import Scope, no_process
-from sslsniff.probing.object_layout import ObjectLayout
-from sslsniff.probing.plans.rustls_ciphers import RustlsLayout
-from sslsniff.probing.probe_set import ProbedLibrary
+from sslsniff.matching.object_layout import ObjectLayout, RustlsLayout
+from sslsniff.matching.probe_set import ProbedLibrary
 
 if TYPE_CHECKING:
     from sslsniff.probing.functions.runtimes.task_location import TaskLocation

@@ -4,11 +4,11 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from sslsniff.analysis.planning import Planning
 from sslsniff.core.errors import TargetError
 from sslsniff.kernel.file_identity import Identity, identify
 from sslsniff.kernel.regular_files import NotRegularError, descriptor_path, open_regular
-from sslsniff.probing.planning.planning import Planning
-from sslsniff.probing.probe_set import Attachment, Refusal, Unprobed
+from sslsniff.matching.probe_set import Attachment, Refusal, Unprobed
 
 _UNSEEN = -1
 

@@ -9,8 +9,8 @@ from sslsniff.kernel.loaders.loader import Detach, Loader, detach_all
 from sslsniff.kernel.regular_files import descriptor_path
 from sslsniff.live.maps import LAYOUT_BITS, MOST_LAYOUTS, Tables
 from sslsniff.live.planner import Planned
-from sslsniff.probing.plans.rustls_ciphers import RustlsLayout
-from sslsniff.probing.probe_set import ProbedLibrary
+from sslsniff.matching.object_layout import RustlsLayout
+from sslsniff.matching.probe_set import ProbedLibrary
 
 if TYPE_CHECKING:
     from sslsniff.live.functions.key_log_probes import KeyLogProbes

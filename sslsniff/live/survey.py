@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple, Self
 
+from sslsniff.analysis.planning import Planning
 from sslsniff.core.errors import ElfError, TargetError
 from sslsniff.elf.elf_file import open_file
 from sslsniff.kernel import privileges, procfs
+from sslsniff.libraries.supported import PLANS
 from sslsniff.live.scope import Scope, is_library
-from sslsniff.probing.planning.planning import Planning
-from sslsniff.probing.plans import PLANS
-from sslsniff.probing.probe_set import Attachment, Refusal
+from sslsniff.matching.probe_set import Attachment, Refusal
 
 _WAIT_S = 1.0
 _FOLLOWS = ("CAP_CHECKPOINT_RESTORE",)

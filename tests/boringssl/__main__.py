@@ -18,7 +18,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
 from sslsniff.elf.elf_file import Elf
-from sslsniff.probing.object_layout import ObjectLayout
+from sslsniff.matching.object_layout import ObjectLayout
 from tests.boringssl import outcomes as kept_outcomes
 from tests.boringssl.damage import damaged_copies
 from tests.boringssl.judging import (

@@ -8,12 +8,12 @@ from typing import NamedTuple
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
+from sslsniff.analysis.stripped_fitting import find_without_symbols, fit_without_symbols
 from sslsniff.core.errors import ElfError
 from sslsniff.elf.elf_file import Elf
 from sslsniff.machine_code.instructions import instruction_lines
-from sslsniff.probing.boringssl.stripped_fitting import find_without_symbols, fit_without_symbols
-from sslsniff.probing.object_layout import ObjectLayout
-from sslsniff.probing.probe_set import Probe, ReturnStyle
+from sslsniff.matching.object_layout import ObjectLayout
+from sslsniff.matching.probe_set import Probe, ReturnStyle
 from tests.workload.boringssl.builds import Build
 from tests.workload.boringssl.releases import Release
 

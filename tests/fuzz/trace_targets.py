@@ -25,10 +25,10 @@ from sslsniff.elf.dwarf.type_model import (
     Pointer,
     Structure,
 )
-from sslsniff.probing.functions.fetch import Fetch
-from sslsniff.probing.functions.fetch_steps import MOST_DATA_BYTES, encode
-from sslsniff.probing.functions.locations import RBP, RDI, RSI, in_memory, in_register
-from sslsniff.probing.functions.traced_values import (
+from sslsniff.fetching.fetch import Fetch
+from sslsniff.fetching.fetch_steps import MOST_DATA_BYTES, encode
+from sslsniff.fetching.locations import RBP, RDI, RSI, in_memory, in_register
+from sslsniff.fetching.traced_values import (
     FollowedPointer,
     Missing,
     NamedNumber,

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from sslsniff.kernel.loaders import loading
-from sslsniff.probing.probe_set import Attachment, ReturnStyle
+from sslsniff.matching.probe_set import Attachment, ReturnStyle
 from tests.live.sniffer import LOADER
 from tests.planned import plan_file
 from tests.workload.processes import PATIENCE_S

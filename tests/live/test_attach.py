@@ -25,7 +25,7 @@ from sslsniff.live.maps import Tables
 from sslsniff.live.planner import Planned
 from sslsniff.live.probes import Probes
 from sslsniff.live.scope import Scope
-from sslsniff.probing.probe_set import Attachment
+from sslsniff.matching.probe_set import Attachment
 from tests.live.memory import breakpoints
 from tests.planned import plan_file
 from tests.workload.processes import PATIENCE_S, started

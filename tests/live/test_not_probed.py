@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from sslsniff.probing.plans.unprobed import KINDS
+from sslsniff.libraries.unprobed import KINDS
 from tests import libraries
 from tests.live.checks import Sniff, run_under
 from tests.live.libraries.cases import Case

@@ -99,8 +99,8 @@ REMEMBER = """
 import os, sys
 from pathlib import Path
 from sslsniff.kernel import privileges
-from sslsniff.probing import plan_cache
-from sslsniff.probing.probe_set import (Refusal, ReturnStyle)
+from sslsniff.analysis import plan_cache
+from sslsniff.matching.probe_set import (Refusal, ReturnStyle)
 
 def remember(path, reason):
     plan_cache.store(Refusal(reason), os.stat(path), ReturnStyle.TRAMPOLINE)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from sslsniff.probing.probe_set import Attachment, ReturnStyle
+from sslsniff.matching.probe_set import Attachment, ReturnStyle
 from tests.live.checks import Sniff, assert_passed, assert_whole, connections, content, seen
 from tests.live.memory import breakpoints
 from tests.planned import plan_file

@@ -23,7 +23,7 @@ from sslsniff.machine_code.instructions import ARGUMENTS
 from sslsniff.machine_code.known_values import Argument
 from sslsniff.machine_code.operations import OperationKind
 from sslsniff.machine_code.probe_pairs import Leave, Needs, Pair, find_pair
-from sslsniff.probing.handed_calls import handed_calls
+from sslsniff.matching.handed_calls import handed_calls
 from tests import libraries
 from tests.property.test_sites import BACK, DATA, PAGE, STACK, X86_64, stack_at_call, started
 from tests.unit.machine_code import encodings, test_call_chains

@@ -1,10 +1,10 @@
 """Places, hits and calls of an imagined program, for tests of what becomes of them."""
 
+from sslsniff.fetching.fetch import Fetch
+from sslsniff.fetching.traced_values import Value
 from sslsniff.live.functions.hit_records import Hit
 from sslsniff.machine_code.probe_sites import Cost
-from sslsniff.probing.functions.fetch import Fetch
 from sslsniff.probing.functions.trace_places import Place, PlaceKind
-from sslsniff.probing.functions.traced_values import Value
 from sslsniff.sinks.calls.thread_names import ThreadNames
 from sslsniff.sinks.calls.traced_call import CallSink, TracedCall
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sslsniff.kernel import procfs
-from sslsniff.probing.plans import PLANS
+from sslsniff.libraries.supported import PLANS
 from tests.workload.mounts import apart
 from tests.workload.processes import PATIENCE_S
 

@@ -9,8 +9,8 @@ from sslsniff.commands.options.trace_options import TraceOptions
 from sslsniff.core.errors import TargetError
 from sslsniff.elf.dwarf.debug_info import open_debug_info
 from sslsniff.elf.elf_file import Elf
+from sslsniff.fetching.fetch import FetchLimits
 from sslsniff.probing.functions.conditions.condition_parser import parse_condition
-from sslsniff.probing.functions.fetch import FetchLimits
 from sslsniff.probing.functions.runtimes.tokio_tasks import has_tokio, tokio_task_location
 from sslsniff.probing.functions.sites.debug_info_gaps import shown_names
 from sslsniff.probing.functions.sites.point_plans import (

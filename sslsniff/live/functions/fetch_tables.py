@@ -7,14 +7,14 @@ import struct
 from enum import Enum, IntEnum
 from typing import NamedTuple
 
-from sslsniff.kernel.loaders.loader import Loader
-from sslsniff.probing.functions.fetch_steps import (
+from sslsniff.fetching.fetch_steps import (
     MOST_DATA_BYTES,
     MOST_STEPS,
     FetchStep,
     StepKind,
     encode,
 )
+from sslsniff.kernel.loaders.loader import Loader
 from sslsniff.probing.functions.trace_places import Place, PlaceKind
 
 DATA_SIZES = (64, 192, 384, 1024, MOST_DATA_BYTES)

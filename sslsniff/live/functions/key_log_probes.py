@@ -2,16 +2,17 @@
 
 from collections.abc import Callable
 
+from sslsniff.core.logged_secret import LoggedSecret
 from sslsniff.core.wire import is_hit
 from sslsniff.kernel.loaders.loader import Detach, Loader
 from sslsniff.kernel.probe_safety.place_check import UNSAFE_NOP, unsafe_offsets
 from sslsniff.kernel.regular_files import descriptor_path
 from sslsniff.live.functions.fetch_tables import FetchTables, Use, probed_place
 from sslsniff.live.functions.hit_records import parse_hit
+from sslsniff.live.functions.secret_fetch import fetch_secret, read_secret
 from sslsniff.machine_code.probe_sites import Cost
+from sslsniff.matching.probe_set import KeyLog, KeyLogPlace, ProbedLibrary
 from sslsniff.probing.functions.trace_places import Place, PlaceKind
-from sslsniff.probing.key_log.secret_fetch import LoggedSecret, fetch_secret, read_secret
-from sslsniff.probing.probe_set import KeyLog, KeyLogPlace, ProbedLibrary
 
 MOST_PLACES = 1024
 """As many as there are layouts of libraries: ``maps.MOST_LAYOUTS``."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from sslsniff.analysis.planning import Planning
 from sslsniff.core.errors import NO_TIME
 from sslsniff.core.events import IsOver
 from sslsniff.core.model import NotProbed, Process
@@ -18,8 +19,7 @@ from sslsniff.live import survey
 from sslsniff.live.preload import why_unseen
 from sslsniff.live.preload.memory_limits import is_limited
 from sslsniff.live.preload.preload_environment import LIBRARY, RING_VARIABLE
-from sslsniff.probing.planning.planning import Planning
-from sslsniff.probing.probe_set import Attachment, ProbedLibrary, ReturnStyle, Unprobed
+from sslsniff.matching.probe_set import Attachment, ProbedLibrary, ReturnStyle, Unprobed
 
 _MOST_FILES = 4096
 """More are not looked at: a path in another root is there for one process only."""

@@ -11,7 +11,7 @@ from sslsniff.core.model import NotProbed, Process
 from sslsniff.kernel import procfs
 from sslsniff.kernel.file_identity import Identity, identify
 from sslsniff.live.scope import Scope
-from sslsniff.probing.probe_set import Unprobed
+from sslsniff.matching.probe_set import Unprobed
 
 _MOST_SEPARATE = 64
 """Beyond it, or if the whole host is watched, files with the same library count as one."""

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from sslsniff.probing.functions.fetch_steps import MOST_DEPTH, FetchStep, StepKind, most_depth
-from sslsniff.probing.functions.locations import LocationPiece, ValueInMemory, ValueLocation
-from sslsniff.probing.functions.traced_values import Missing
+from sslsniff.fetching.fetch_steps import MOST_DEPTH, FetchStep, StepKind, most_depth
+from sslsniff.fetching.locations import LocationPiece, ValueInMemory, ValueLocation
+from sslsniff.fetching.traced_values import Missing
 
 Steps = tuple[FetchStep, ...]
 

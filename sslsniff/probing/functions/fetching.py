@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 from sslsniff.elf.dwarf.function_model import Language
 from sslsniff.elf.dwarf.type_model import Type, UnknownType
-from sslsniff.probing.functions.fetch import Fetch, FetchLimits, ValueDecoder
-from sslsniff.probing.functions.fetch_steps import FetchStep
-from sslsniff.probing.functions.locations import ValueLocation, register_of
-from sslsniff.probing.functions.traced_values import Missing, RawRegister
+from sslsniff.fetching.fetch import Fetch, FetchLimits, ValueDecoder
+from sslsniff.fetching.fetch_steps import FetchStep
+from sslsniff.fetching.locations import ValueLocation, register_of
+from sslsniff.fetching.traced_values import Missing, RawRegister
 from sslsniff.probing.functions.values.c_values import C_FORMATS
 from sslsniff.probing.functions.values.cpp.cpp_values import CPP_FORMATS
 from sslsniff.probing.functions.values.fetch_program import (

@@ -4,16 +4,8 @@ What cannot be computed in a hit makes the value "optimised out", never a wrong 
 """
 
 from sslsniff.elf.dwarf.function_model import Variable
-from sslsniff.probing.functions.expression_run import (
-    CanonicalFrame,
-    ExpressionContext,
-    ExpressionOperation,
-    ExpressionRun,
-    NotComputable,
-    Steps,
-)
-from sslsniff.probing.functions.fetch_steps import FetchStep, StepKind
-from sslsniff.probing.functions.locations import (
+from sslsniff.fetching.fetch_steps import FetchStep, StepKind
+from sslsniff.fetching.locations import (
     ComputedNumber,
     ConstantBytes,
     LocationPiece,
@@ -24,7 +16,15 @@ from sslsniff.probing.functions.locations import (
     push_constant,
     push_register,
 )
-from sslsniff.probing.functions.traced_values import Missing
+from sslsniff.fetching.traced_values import Missing
+from sslsniff.probing.functions.expression_run import (
+    CanonicalFrame,
+    ExpressionContext,
+    ExpressionOperation,
+    ExpressionRun,
+    NotComputable,
+    Steps,
+)
 
 _WORD_BYTES = 8
 

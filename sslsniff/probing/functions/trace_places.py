@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
+from sslsniff.fetching.fetch import Fetch
 from sslsniff.machine_code.probe_sites import Cost
-from sslsniff.probing.functions.fetch import Fetch
 
 
 class PlaceKind(Enum):

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from sslsniff.core.model import Exchange
+from sslsniff.fetching.traced_values import Value
 from sslsniff.probing.functions.stacks.stack_trace import StackTrace
 from sslsniff.probing.functions.trace_places import Place, PlaceKind
-from sslsniff.probing.functions.traced_values import Value
 
 
 @dataclass(slots=True)

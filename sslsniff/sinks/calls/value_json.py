@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sslsniff.probing.functions.traced_values import (
+from sslsniff.fetching.traced_values import (
     FollowedPointer,
     Items,
     Missing,

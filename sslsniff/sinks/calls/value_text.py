@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sslsniff.core.escaping import escape
-from sslsniff.probing.functions.traced_values import (
+from sslsniff.fetching.traced_values import (
     FollowedPointer,
     Items,
     Missing,

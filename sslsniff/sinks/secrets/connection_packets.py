@@ -11,8 +11,8 @@ from collections import deque
 
 from sslsniff.capture_files.pcapng import PcapngWriter
 from sslsniff.core.errors import counted
+from sslsniff.core.logged_secret import LoggedSecret
 from sslsniff.kernel.packets.packet_socket import PacketSocket, ReceivedPacket
-from sslsniff.probing.key_log.secret_fetch import LoggedSecret
 from sslsniff.sinks.secrets.packet_flows import PacketFlows, WatchedFlow, flow_of
 from sslsniff.sinks.secrets.watched_ports import WatchedPorts
 

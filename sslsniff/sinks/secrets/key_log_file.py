@@ -3,7 +3,7 @@
 from typing import BinaryIO
 
 from sslsniff.core.errors import counted
-from sslsniff.probing.key_log.secret_fetch import LoggedSecret
+from sslsniff.core.logged_secret import LoggedSecret
 
 _MOST_KNOWN = 1 << 16
 

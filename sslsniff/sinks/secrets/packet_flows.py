@@ -3,8 +3,8 @@
 import struct
 from typing import NamedTuple, TypeVar
 
+from sslsniff.core.logged_secret import RANDOM_BYTES
 from sslsniff.kernel.packets.packet_socket import ReceivedPacket
-from sslsniff.probing.key_log.client_random import RANDOM_BYTES
 
 _MOST_FLOWS = 1 << 16
 

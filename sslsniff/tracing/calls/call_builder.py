@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import NamedTuple
 
+from sslsniff.fetching.fetch import Fetch
+from sslsniff.fetching.fetch_steps import StepKind
+from sslsniff.fetching.traced_values import StructureValue, Value
 from sslsniff.live.functions.hit_records import Hit
-from sslsniff.probing.functions.fetch import Fetch
-from sslsniff.probing.functions.fetch_steps import StepKind
 from sslsniff.probing.functions.stacks.stack_trace import StackTrace
 from sslsniff.probing.functions.trace_places import Place, PlaceKind
-from sslsniff.probing.functions.traced_values import StructureValue, Value
 from sslsniff.sinks.calls.traced_call import CallSink, TracedCall
 from sslsniff.tracing.calls.open_calls import MOST_OPEN_CALLS, CallStack, OpenCall, OpenCalls
 from sslsniff.tracing.calls.static_probe_pairs import PairRole, StaticProbePairs, pair_roles

@@ -3,7 +3,7 @@
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 
-from sslsniff.probing.functions.traced_values import Value
+from sslsniff.fetching.traced_values import Value
 from sslsniff.sinks.calls.traced_call import TracedCall
 
 MOST_OPEN_CALLS = 32_768

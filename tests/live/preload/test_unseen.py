@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sslsniff.kernel import privileges
-from sslsniff.probing.plans.unprobed import KINDS
+from sslsniff.libraries.unprobed import KINDS
 from tests import libraries
 from tests.live.checks import assert_whole, run_under
 from tests.live.preload.running_as_nobody import run_as_nobody

@@ -2,15 +2,15 @@
 
 import pytest
 
+from sslsniff.analysis import plan_cache
 from sslsniff.core import events
 from sslsniff.kernel.loaders.libbpf import LibbpfLoader
+from sslsniff.libraries.rustls.plaintext_methods import Version
+from sslsniff.libraries.rustls.plan import LAYOUTS
 from sslsniff.live.capture import LiveCapture
 from sslsniff.live.early_files import EarlyFiles
 from sslsniff.live.scope import Scope
-from sslsniff.probing import plan_cache
-from sslsniff.probing.plans.rustls_ciphers import LAYOUTS
-from sslsniff.probing.probe_set import Attachment, ProbedLibrary
-from sslsniff.probing.rustls import Version
+from sslsniff.matching.probe_set import Attachment, ProbedLibrary
 from tests.planned import plan_file
 from tests.workload.processes import run
 from tests.workload.rust.fixtures import fixtures

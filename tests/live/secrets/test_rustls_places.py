@@ -2,9 +2,9 @@
 
 import pytest
 
+from sslsniff.analysis.key_log_fitting import find_key_log
 from sslsniff.elf.elf_file import Elf
-from sslsniff.probing.key_log.chains import Chain
-from sslsniff.probing.key_log.key_log_fitting import find_key_log
+from sslsniff.matching.key_log.chains import Chain
 from tests.workload.rust.fixtures import Fixture, fixtures
 
 

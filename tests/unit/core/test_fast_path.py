@@ -18,7 +18,7 @@ from sslsniff.core.flows import Flows
 from sslsniff.core.model import Connection, Direction
 from sslsniff.core.ring_records import Records
 from sslsniff.core.sink import Sink, Summary
-from sslsniff.live.rustls_connections import RustlsConnections
+from sslsniff.libraries.rustls.joiner import RustlsConnections
 from sslsniff.sinks.capture_writer import PcapSink
 from sslsniff.sinks.json_lines import JsonSink
 from tests.unit.kernel.ring import laid_out

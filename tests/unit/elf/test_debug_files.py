@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sslsniff.analysis import plan_cache
+from sslsniff.analysis.attachments import make_attachment
+from sslsniff.analysis.planning import Planning
 from sslsniff.elf import debug_files
 from sslsniff.elf.elf_file import Elf
-from sslsniff.probing import plan_cache
-from sslsniff.probing.attachments import make_attachment
-from sslsniff.probing.planning.planning import Planning
-from sslsniff.probing.probe_set import Attachment, Refusal, ReturnStyle
+from sslsniff.matching.probe_set import Attachment, Refusal, ReturnStyle
 from tests import libraries
 from tests.planned import plan_file
 from tests.unit import rust_files

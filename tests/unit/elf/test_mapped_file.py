@@ -6,7 +6,7 @@ import pytest
 
 from sslsniff.elf.mapped_file import Region
 from sslsniff.elf.symbols import Function, Symbols
-from sslsniff.probing.rustls.versions import find_releases
+from sslsniff.libraries.rustls.versions import find_releases
 
 SIZE = 1_000_000
 PIECE = list(Region.of(bytes(SIZE)).pieces())[1][0]

@@ -16,7 +16,7 @@ from sslsniff.kernel.loaders.loader import Loader
 from sslsniff.kernel.probe_safety import nop_trial, place_check
 from sslsniff.kernel.probe_safety.optimised_nops import optimised_nop
 from sslsniff.machine_code.instructions import disassemble, instruction_lines
-from sslsniff.probing.functions.sites.nop_places import after_nops
+from sslsniff.machine_code.nop_places import after_nops
 
 NOP5, NOP6 = bytes.fromhex("0f1f440000"), bytes.fromhex("660f1f440000")
 REST = bytes.fromhex("4889f8c3")

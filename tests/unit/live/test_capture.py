@@ -86,8 +86,8 @@ def test_who_only_captures_does_not_import_what_makes_plans() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     imported = done.stdout.decode().split()
-    assert "sslsniff.probing.plan_cache" in imported
-    assert {"capstone", "elftools", "sslsniff.probing.attachments"}.isdisjoint(imported)
+    assert "sslsniff.analysis.plan_cache" in imported
+    assert {"capstone", "elftools", "sslsniff.analysis.attachments"}.isdisjoint(imported)
 
 
 def test_a_plain_capture_imports_nothing_of_traces() -> None:

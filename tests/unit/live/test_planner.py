@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from sslsniff.analysis import plan_cache
+from sslsniff.analysis.planning import Planning
 from sslsniff.live.planner import Planned, Planner
-from sslsniff.probing import plan_cache
-from sslsniff.probing.planning.planning import Planning
 from tests import libraries
-from tests.unit.probing.planning.waiting import PATIENCE_S
+from tests.unit.analysis.waiting import PATIENCE_S
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_a_file_is_looked_at_again_when_it_changed(tmp_path: Path, planning: Pla
 def test_what_comes_when_too_many_wait_is_counted_and_taken_later(
     tmp_path: Path, planning: Planning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sslsniff.probing.planning.planning._MOST_WAITING", 1)
+    monkeypatch.setattr("sslsniff.analysis.planning._MOST_WAITING", 1)
     paths = [tmp_path / "first", tmp_path / "second"]
     for path in paths:
         path.write_bytes(b"no program")

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from sslsniff.analysis import plan_cache
 from sslsniff.core.errors import TargetError
 from sslsniff.kernel import procfs
 from sslsniff.live import survey
 from sslsniff.live.scope import Scope
-from sslsniff.probing import plan_cache
-from sslsniff.probing.probe_set import Attachment, Refusal
+from sslsniff.matching.probe_set import Attachment, Refusal
 from tests.planned import plan_file
 
 

@@ -13,7 +13,7 @@ from sslsniff.kernel import procfs
 from sslsniff.kernel.file_identity import identify
 from sslsniff.live.scope import Scope
 from sslsniff.live.unseen.unprobed_libraries import UnprobedLibraries
-from sslsniff.probing.probe_set import Unprobed
+from sslsniff.matching.probe_set import Unprobed
 
 NAMES = {4_194_305: "wget"}  # of processes that are gone
 ROW = Unprobed("gnutls", "GnuTLS", "3.7.9", "no probes", "")

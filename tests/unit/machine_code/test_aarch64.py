@@ -4,12 +4,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from sslsniff.analysis.attachments import make_attachment
 from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.symbols import Function
 from sslsniff.machine_code import aarch64, probe_sites
 from sslsniff.machine_code.probe_sites import Cost, Site
-from sslsniff.probing.attachments import make_attachment
-from sslsniff.probing.probe_set import Refusal, ReturnStyle, Unprobed
+from sslsniff.matching.probe_set import Refusal, ReturnStyle, Unprobed
 from tests import libraries
 from tests.unit.machine_code.encodings_aarch64 import (
     ADR_X3,

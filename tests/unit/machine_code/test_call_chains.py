@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from sslsniff.elf.elf_file import Elf
+from sslsniff.libraries.openssl import plan as openssl
 from sslsniff.machine_code.call_chains import Link, UnfollowedError
 from sslsniff.machine_code.call_steps import body_of
 from sslsniff.machine_code.conventions import Signature
-from sslsniff.probing import fitting
-from sslsniff.probing.plans import Row, openssl
-from sslsniff.probing.probe_set import ReturnStyle
+from sslsniff.matching import fitting
+from sslsniff.matching.probe_set import ReturnStyle
+from sslsniff.matching.rows import Row
 from tests import libraries
 from tests.unit.machine_code.encodings import AT
 from tests.workload.node import NODE

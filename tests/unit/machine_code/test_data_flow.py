@@ -2,6 +2,7 @@
 
 import pytest
 
+from sslsniff.libraries.go import plan as go_tls
 from sslsniff.machine_code.data_flow import Flow
 from sslsniff.machine_code.function_code import Code
 from sslsniff.machine_code.instructions import SYSTEM_V, CallingConvention
@@ -20,7 +21,6 @@ from sslsniff.machine_code.known_values import (
 )
 from sslsniff.machine_code.operations import OperationKind
 from sslsniff.machine_code.result_origins import Origin, result_origins
-from sslsniff.probing.plans import go_tls
 from tests.unit.machine_code.encodings import (
     ADD_RSP,
     AT,

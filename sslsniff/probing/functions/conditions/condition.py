@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from sslsniff.probing.functions.traced_values import (
+from sslsniff.fetching.traced_values import (
     FollowedPointer,
     Items,
     Missing,

@@ -17,6 +17,15 @@ from sslsniff.elf.dwarf.type_model import (
     Structure,
     Type,
 )
+from sslsniff.fetching.fetch_steps import MOST_DEPTH, FetchStep, StepKind, most_depth
+from sslsniff.fetching.locations import (
+    ComputedNumber,
+    ValueInMemory,
+    ValueLocation,
+    add_constant,
+    push_constant,
+)
+from sslsniff.fetching.traced_values import Missing
 from sslsniff.probing.functions.conditions.condition import (
     AllOf,
     AnyOf,
@@ -28,16 +37,7 @@ from sslsniff.probing.functions.conditions.condition import (
     NotThis,
     ValuePath,
 )
-from sslsniff.probing.functions.fetch_steps import MOST_DEPTH, FetchStep, StepKind, most_depth
 from sslsniff.probing.functions.fetching import WantedValue
-from sslsniff.probing.functions.locations import (
-    ComputedNumber,
-    ValueInMemory,
-    ValueLocation,
-    add_constant,
-    push_constant,
-)
-from sslsniff.probing.functions.traced_values import Missing
 
 _WORD_BYTES = 8
 _SIZES = (1, 2, 4, 8)

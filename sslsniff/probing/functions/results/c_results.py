@@ -1,7 +1,7 @@
 """Where C and C++ functions leave their results (System V ABI for AMD64, section 3.2.3)."""
 
 from sslsniff.elf.dwarf.type_model import Array, Floating, Structure, Type
-from sslsniff.probing.functions.locations import (
+from sslsniff.fetching.locations import (
     RAX,
     RDX,
     ConstantBytes,
@@ -10,6 +10,7 @@ from sslsniff.probing.functions.locations import (
     in_memory,
     in_register,
 )
+from sslsniff.fetching.traced_values import Missing
 from sslsniff.probing.functions.results.type_layout import (
     LaidOutNumber,
     alignment,
@@ -17,7 +18,6 @@ from sslsniff.probing.functions.results.type_layout import (
     is_known,
     numbers_of,
 )
-from sslsniff.probing.functions.traced_values import Missing
 
 _EIGHTBYTE = 8
 _MOST_IN_REGISTERS = 2 * _EIGHTBYTE

@@ -9,10 +9,7 @@ from sslsniff.elf.dwarf.function_model import (
     Variable,
 )
 from sslsniff.elf.dwarf.type_model import Floating, Type, UnknownType
-from sslsniff.probing.functions.expression_run import CanonicalFrame, ExpressionContext
-from sslsniff.probing.functions.fetching import WantedValue
-from sslsniff.probing.functions.location_expressions import expression_location
-from sslsniff.probing.functions.locations import (
+from sslsniff.fetching.locations import (
     RAX,
     RSP,
     ComputedNumber,
@@ -22,10 +19,13 @@ from sslsniff.probing.functions.locations import (
     in_register,
     register_of,
 )
+from sslsniff.fetching.traced_values import Missing
+from sslsniff.probing.functions.expression_run import CanonicalFrame, ExpressionContext
+from sslsniff.probing.functions.fetching import WantedValue
+from sslsniff.probing.functions.location_expressions import expression_location
 from sslsniff.probing.functions.results.c_results import c_result
 from sslsniff.probing.functions.results.go_results import described_offset, go_results
 from sslsniff.probing.functions.results.rust_results import rust_result
-from sslsniff.probing.functions.traced_values import Missing
 
 RESULT = "result"
 _RUST_MANGLINGS = ("_R", "_ZN")

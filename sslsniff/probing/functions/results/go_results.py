@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from sslsniff.elf.dwarf.byte_reader import Bytes
 from sslsniff.elf.dwarf.function_model import Variable
 from sslsniff.elf.dwarf.type_model import Array, Floating, Structure, Type, UnknownType
-from sslsniff.probing.functions.locations import (
+from sslsniff.fetching.locations import (
     R8,
     R9,
     R10,
@@ -27,8 +27,8 @@ from sslsniff.probing.functions.locations import (
     in_memory,
     in_register,
 )
+from sslsniff.fetching.traced_values import Missing
 from sslsniff.probing.functions.results.type_layout import align, alignment
-from sslsniff.probing.functions.traced_values import Missing
 
 _GENERAL = (RAX, RBX, RCX, RDI, RSI, R8, R9, R10, R11)
 _FLOATING_COUNT = 15

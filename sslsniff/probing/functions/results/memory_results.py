@@ -9,17 +9,17 @@ return instruction, or in what comes right before, when the result is complete.
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from sslsniff.machine_code.data_flow import Flow
-from sslsniff.machine_code.known_values import Argument, State
-from sslsniff.machine_code.operations import OperationKind
-from sslsniff.probing.functions.fetch_steps import FetchStep, StepKind
-from sslsniff.probing.functions.locations import (
+from sslsniff.fetching.fetch_steps import FetchStep, StepKind
+from sslsniff.fetching.locations import (
     REGISTER_NAMES,
     RSP,
     LocationPiece,
     ValueInMemory,
     push_register,
 )
+from sslsniff.machine_code.data_flow import Flow
+from sslsniff.machine_code.known_values import Argument, State
+from sslsniff.machine_code.operations import OperationKind
 
 _WORD_BYTES = 8
 _ADDRESS = frozenset({Argument("rdi")})

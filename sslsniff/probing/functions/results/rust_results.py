@@ -16,7 +16,7 @@ from sslsniff.elf.dwarf.type_model import (
     Type,
     TypeVariant,
 )
-from sslsniff.probing.functions.locations import (
+from sslsniff.fetching.locations import (
     RAX,
     RDX,
     ConstantBytes,
@@ -25,9 +25,9 @@ from sslsniff.probing.functions.locations import (
     in_memory,
     in_register,
 )
+from sslsniff.fetching.traced_values import Missing
 from sslsniff.probing.functions.results.c_results import UNKNOWN, UNREADABLE, c_result
 from sslsniff.probing.functions.results.type_layout import align, alignment, is_known
-from sslsniff.probing.functions.traced_values import Missing
 
 _WORD_BYTES = 8
 _MOST_WORDS = 2

@@ -9,11 +9,11 @@ import re
 
 from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.thread_locals import block_bytes, thread_locals
-from sslsniff.probing.functions.fetch_steps import FetchStep, StepKind
-from sslsniff.probing.functions.locations import R14
+from sslsniff.fetching.fetch_steps import FetchStep, StepKind
+from sslsniff.fetching.locations import R14
+from sslsniff.libraries.go.memory import WORD_BYTES, Memory
+from sslsniff.libraries.go.programs import release
 from sslsniff.probing.functions.runtimes.task_location import TaskLocation
-from sslsniff.probing.go.memory import WORD_BYTES, Memory
-from sslsniff.probing.go.programs import release
 
 # From which release on `goid` is at which offset. 1.23 added `syscallbp` before it, and 1.25
 # removed `ret` of `gobuf`.

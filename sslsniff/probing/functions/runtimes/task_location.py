@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import NamedTuple
 
-from sslsniff.probing.functions.fetch_steps import MOST_STEPS, FetchStep, StepKind
-from sslsniff.probing.functions.locations import push_register
+from sslsniff.fetching.fetch_steps import MOST_STEPS, FetchStep, StepKind
+from sslsniff.fetching.locations import push_register
 from sslsniff.probing.functions.trace_places import Place
 
 _WORD_BYTES = 8

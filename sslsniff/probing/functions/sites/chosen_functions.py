@@ -16,10 +16,10 @@ from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.function_parts import MARKS_OF_PARTS, jumped_from, part_of
 from sslsniff.elf.readable_names import readable_name
 from sslsniff.elf.symbols import Function, demangle
+from sslsniff.libraries.go.function_table import GoFunctions
+from sslsniff.libraries.go.memory import Memory
 from sslsniff.probing.functions.runtimes.goroutines import goroutine_location
 from sslsniff.probing.functions.sites.plan_limits import BUILD_REMEDY, nearest_names
-from sslsniff.probing.go.function_table import GoFunctions
-from sslsniff.probing.go.memory import Memory
 
 _RUST_MANGLINGS = ("_R", "_ZN")
 

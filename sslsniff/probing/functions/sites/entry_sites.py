@@ -10,14 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from sslsniff.elf.dwarf.function_model import Variable
-from sslsniff.machine_code.instructions import ARGUMENTS
-from sslsniff.probing.functions.expression_run import CanonicalFrame, ExpressionContext
-from sslsniff.probing.functions.fetch_steps import FetchStep, StepKind
-from sslsniff.probing.functions.location_expressions import (
-    expression_location,
-    variable_location,
-)
-from sslsniff.probing.functions.locations import (
+from sslsniff.fetching.fetch_steps import FetchStep, StepKind
+from sslsniff.fetching.locations import (
     REGISTER_NAMES,
     ComputedNumber,
     ConstantBytes,
@@ -27,8 +21,14 @@ from sslsniff.probing.functions.locations import (
     push_register,
     register_of,
 )
+from sslsniff.fetching.traced_values import Missing
+from sslsniff.machine_code.instructions import ARGUMENTS
+from sslsniff.probing.functions.expression_run import CanonicalFrame, ExpressionContext
+from sslsniff.probing.functions.location_expressions import (
+    expression_location,
+    variable_location,
+)
 from sslsniff.probing.functions.sites.beginnings import BeginningStep, EntryCopy
-from sslsniff.probing.functions.traced_values import Missing
 
 Located = ValueLocation | Missing
 

@@ -10,21 +10,16 @@ from dataclasses import replace
 
 from sslsniff.elf.dwarf.function_model import AddressRange, LocatedRange, Variable
 from sslsniff.elf.dwarf.type_model import UnknownType
+from sslsniff.fetching.locations import REGISTER_NAMES, ConstantBytes, ValueLocation, register_of
+from sslsniff.fetching.traced_values import Missing
 from sslsniff.probing.functions.expression_run import ExpressionContext
 from sslsniff.probing.functions.location_expressions import expression_location
-from sslsniff.probing.functions.locations import (
-    REGISTER_NAMES,
-    ConstantBytes,
-    ValueLocation,
-    register_of,
-)
 from sslsniff.probing.functions.results.go_results import (
     described_offset,
     go_registers,
     go_stack_offsets,
 )
 from sslsniff.probing.functions.sites.entry_sites import registers_used
-from sslsniff.probing.functions.traced_values import Missing
 
 _WORD_BYTES = 8
 # DW_OP_fbreg, after which is an offset from the canonical frame address; DW_OP_reg0; DW_OP_reg17,

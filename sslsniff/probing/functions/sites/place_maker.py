@@ -10,16 +10,16 @@ from sslsniff.elf.call_frames import RegisterOffset, cfa_at
 from sslsniff.elf.dwarf.debug_info import DebugInfo
 from sslsniff.elf.dwarf.function_model import DescribedFunction, Language, Variable
 from sslsniff.elf.elf_file import Elf
+from sslsniff.fetching.fetch import Fetch, FetchLimits
+from sslsniff.fetching.fetch_steps import FetchStep, StepKind
+from sslsniff.fetching.locations import RSP, add_constant, push_register
 from sslsniff.machine_code.instructions import disassemble
 from sslsniff.machine_code.probe_sites import Cost, is_emulated
 from sslsniff.probing.functions.conditions.condition import ArgumentCondition
 from sslsniff.probing.functions.conditions.condition_steps import condition_steps
 from sslsniff.probing.functions.expression_run import CanonicalFrame, ExpressionContext
-from sslsniff.probing.functions.fetch import Fetch, FetchLimits
-from sslsniff.probing.functions.fetch_steps import FetchStep, StepKind
 from sslsniff.probing.functions.fetching import FetchContext, WantedValue, compile_fetch
 from sslsniff.probing.functions.location_expressions import variable_location
-from sslsniff.probing.functions.locations import RSP, add_constant, push_register
 from sslsniff.probing.functions.results.function_results import RESULT
 from sslsniff.probing.functions.runtimes.goroutines import stack_steps
 from sslsniff.probing.functions.runtimes.task_location import TaskLocation

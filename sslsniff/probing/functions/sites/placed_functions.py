@@ -16,14 +16,8 @@ from sslsniff.elf.dwarf.function_model import (
 )
 from sslsniff.elf.dwarf.type_model import Integer, UnknownType
 from sslsniff.elf.symbols import Function
-from sslsniff.machine_code.data_flow import Flow
-from sslsniff.machine_code.function_code import Code
-from sslsniff.machine_code.probe_sites import Cost
-from sslsniff.machine_code.returns import FunctionEnds, function_ends, switches
-from sslsniff.probing.functions.expression_run import CanonicalFrame
-from sslsniff.probing.functions.fetch import FetchLimits
-from sslsniff.probing.functions.fetching import WantedValue
-from sslsniff.probing.functions.locations import (
+from sslsniff.fetching.fetch import FetchLimits
+from sslsniff.fetching.locations import (
     R8,
     R9,
     R10,
@@ -39,6 +33,17 @@ from sslsniff.probing.functions.locations import (
     ValueInMemory,
     in_memory,
 )
+from sslsniff.fetching.traced_values import Missing
+from sslsniff.libraries.go.function_table import GoFunctions
+from sslsniff.libraries.go.go_frames import GoFrames
+from sslsniff.libraries.go.memory import Memory
+from sslsniff.machine_code.data_flow import Flow
+from sslsniff.machine_code.function_code import Code
+from sslsniff.machine_code.nop_places import after_nops
+from sslsniff.machine_code.probe_sites import Cost
+from sslsniff.machine_code.returns import FunctionEnds, function_ends, switches
+from sslsniff.probing.functions.expression_run import CanonicalFrame
+from sslsniff.probing.functions.fetching import WantedValue
 from sslsniff.probing.functions.results.function_results import (
     RESULT,
     returns_address,
@@ -53,7 +58,6 @@ from sslsniff.probing.functions.sites.entry_sites import (
     entry_site,
 )
 from sslsniff.probing.functions.sites.go_parameters import go_parameters
-from sslsniff.probing.functions.sites.nop_places import after_nops
 from sslsniff.probing.functions.sites.place_maker import (
     PlaceMaker,
     entry_pointer,
@@ -61,10 +65,6 @@ from sslsniff.probing.functions.sites.place_maker import (
     named_apart,
 )
 from sslsniff.probing.functions.trace_places import Place, PlaceKind
-from sslsniff.probing.functions.traced_values import Missing
-from sslsniff.probing.go.function_table import GoFunctions
-from sslsniff.probing.go.go_frames import GoFrames
-from sslsniff.probing.go.memory import Memory
 
 _CALL_FRAME_CFA = b"\x9c"
 _IN_FRAME = (b"\x91", b"\x76", b"\x77")  # DW_OP_fbreg; DW_OP_breg6 and 7, of rbp and rsp

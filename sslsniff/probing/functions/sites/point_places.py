@@ -6,14 +6,14 @@ from sslsniff.core.errors import TargetError
 from sslsniff.elf.dwarf.function_model import DescribedFunction, Language
 from sslsniff.elf.readable_names import readable_name
 from sslsniff.elf.symbols import Function
+from sslsniff.fetching.locations import REGISTER_NAMES, in_register
+from sslsniff.libraries.go.function_table import GoFunctions
+from sslsniff.libraries.go.memory import Memory
 from sslsniff.machine_code.instructions import instruction_lines
+from sslsniff.machine_code.nop_places import after_nops
 from sslsniff.probing.functions.fetching import WantedValue
-from sslsniff.probing.functions.locations import REGISTER_NAMES, in_register
-from sslsniff.probing.functions.sites.nop_places import after_nops
 from sslsniff.probing.functions.sites.place_maker import PlaceMaker
 from sslsniff.probing.functions.trace_places import Place, PlaceKind
-from sslsniff.probing.go.function_table import GoFunctions
-from sslsniff.probing.go.memory import Memory
 
 
 class PointPlacer(PlaceMaker):

@@ -11,11 +11,12 @@ from sslsniff.elf.dwarf.function_model import Language
 from sslsniff.elf.dwarf.type_model import Character, Integer, Pointer
 from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.usdt_notes import StaticProbe, find_static_probes
+from sslsniff.fetching.fetch import Fetch, FetchLimits, ValueDecoder
+from sslsniff.fetching.traced_values import FollowedPointer, Missing, Text, Value
+from sslsniff.machine_code.nop_places import after_nops
 from sslsniff.probing.functions.conditions.condition_check import check_condition
-from sslsniff.probing.functions.fetch import Fetch, FetchLimits, ValueDecoder
 from sslsniff.probing.functions.fetching import FetchContext, WantedValue, compile_fetch
 from sslsniff.probing.functions.sites.debug_info_gaps import gaps_of
-from sslsniff.probing.functions.sites.nop_places import after_nops
 from sslsniff.probing.functions.sites.place_maker import PlaceMaker
 from sslsniff.probing.functions.sites.plan_limits import (
     BUILD_REMEDY,
@@ -28,7 +29,6 @@ from sslsniff.probing.functions.sites.semaphores import is_found_at_start
 from sslsniff.probing.functions.sites.static_arguments import static_arguments
 from sslsniff.probing.functions.sites.trace_plan import PlanOptions, TracePlan, go_code
 from sslsniff.probing.functions.trace_places import Place, PlaceKind
-from sslsniff.probing.functions.traced_values import FollowedPointer, Missing, Text, Value
 
 _WORD_BYTES = 8
 _FEWEST_CHARACTERS = 2

@@ -9,10 +9,8 @@ import re
 from collections.abc import Callable, Iterator
 
 from sslsniff.elf.dwarf.type_model import Floating, Integer, Type
-from sslsniff.machine_code.instructions import whole_register
-from sslsniff.probing.functions.fetch_steps import FetchStep, StepKind
-from sslsniff.probing.functions.fetching import WantedValue
-from sslsniff.probing.functions.locations import (
+from sslsniff.fetching.fetch_steps import FetchStep, StepKind
+from sslsniff.fetching.locations import (
     REGISTER_NAMES,
     ComputedNumber,
     LocationPiece,
@@ -23,7 +21,9 @@ from sslsniff.probing.functions.locations import (
     push_constant,
     push_register,
 )
-from sslsniff.probing.functions.traced_values import Missing
+from sslsniff.fetching.traced_values import Missing
+from sslsniff.machine_code.instructions import whole_register
+from sslsniff.probing.functions.fetching import WantedValue
 
 AddressOf = Callable[[str], int | None]
 """Returns the linked address of a symbol; None: it is not known."""

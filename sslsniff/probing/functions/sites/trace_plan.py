@@ -10,10 +10,12 @@ from sslsniff.elf.dwarf.function_model import (
     Language,
 )
 from sslsniff.elf.elf_file import Elf
+from sslsniff.fetching.fetch import FetchLimits
+from sslsniff.fetching.traced_values import Missing
+from sslsniff.libraries.go.programs import release
 from sslsniff.machine_code.probe_sites import Cost
 from sslsniff.probing.functions.conditions.condition import ArgumentCondition
 from sslsniff.probing.functions.conditions.condition_check import check_condition
-from sslsniff.probing.functions.fetch import FetchLimits
 from sslsniff.probing.functions.fetching import WantedValue
 from sslsniff.probing.functions.runtimes.goroutines import goroutine_location
 from sslsniff.probing.functions.runtimes.task_location import TaskLocation
@@ -30,8 +32,6 @@ from sslsniff.probing.functions.sites.plan_limits import (
     check_machine,
 )
 from sslsniff.probing.functions.trace_places import Place
-from sslsniff.probing.functions.traced_values import Missing
-from sslsniff.probing.go.programs import release
 
 MOST_FUNCTIONS_WITH_RESULTS = 20
 _SURELY_TOO_MANY = 2  # some of the names have no code

@@ -11,9 +11,9 @@ from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.frame_descriptions import FrameDescriptions
 from sslsniff.elf.readable_names import readable_name
 from sslsniff.elf.symbols import Symbol
+from sslsniff.libraries.go.go_frames import GoFrames
+from sslsniff.libraries.go.memory import Memory
 from sslsniff.probing.functions.stacks.stack_trace import CodePlace
-from sslsniff.probing.go.go_frames import GoFrames
-from sslsniff.probing.go.memory import Memory
 
 _MOST_KNOWN = 65_536
 

@@ -5,15 +5,15 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from sslsniff.elf.dwarf.type_model import Structure, Type
-from sslsniff.probing.functions.fetch import FetchLimits, ValueDecoder
-from sslsniff.probing.functions.fetch_steps import (
+from sslsniff.fetching.fetch import FetchLimits, ValueDecoder
+from sslsniff.fetching.fetch_steps import (
     MOST_DATA_BYTES,
     MOST_ITEMS,
     MOST_STEPS,
     FetchStep,
     StepKind,
 )
-from sslsniff.probing.functions.locations import (
+from sslsniff.fetching.locations import (
     ComputedNumber,
     ConstantBytes,
     LocationPiece,
@@ -22,7 +22,7 @@ from sslsniff.probing.functions.locations import (
     add_constant,
     push_constant,
 )
-from sslsniff.probing.functions.traced_values import Missing
+from sslsniff.fetching.traced_values import Missing
 from sslsniff.probing.functions.values.raw_values import FetchedRegion, RawValue, always
 
 WORD_BYTES = 8

@@ -7,10 +7,10 @@ a pointer (src/runtime/runtime2.go: iface, eface; src/internal/abi/type.go: Type
 import struct
 
 from sslsniff.elf.dwarf.type_model import Structure
-from sslsniff.probing.functions.fetch import FetchLimits, ValueDecoder
-from sslsniff.probing.functions.fetch_steps import FetchStep, StepKind
-from sslsniff.probing.functions.locations import RIP, push_register
-from sslsniff.probing.functions.traced_values import Missing, PointerValue, StructureValue, Value
+from sslsniff.fetching.fetch import FetchLimits, ValueDecoder
+from sslsniff.fetching.fetch_steps import FetchStep, StepKind
+from sslsniff.fetching.locations import RIP, push_register
+from sslsniff.fetching.traced_values import Missing, PointerValue, StructureValue, Value
 from sslsniff.probing.functions.values.fetch_program import WORD_BYTES, FetchProgram
 from sslsniff.probing.functions.values.raw_values import RawValue, number_reader
 from sslsniff.probing.functions.values.text_values import sized_text

@@ -6,8 +6,8 @@ And up to Go 1.20 it may write one piece twice, of a value in a generic function
 from collections.abc import Iterator
 
 from sslsniff.elf.dwarf.type_model import Array, Structure, Type
-from sslsniff.probing.functions.locations import ConstantBytes, LocationPiece, ValueLocation
-from sslsniff.probing.functions.traced_values import Missing
+from sslsniff.fetching.locations import ConstantBytes, LocationPiece, ValueLocation
+from sslsniff.fetching.traced_values import Missing
 
 _MOST_PIECES = 64
 

@@ -1,8 +1,8 @@
 """Values of Go's types: strings, slices, maps' and channels' lengths, interfaces, functions."""
 
 from sslsniff.elf.dwarf.type_model import Integer, Pointer, Structure
-from sslsniff.probing.functions.fetch import FetchLimits, ValueDecoder
-from sslsniff.probing.functions.traced_values import PointerValue, StructureValue, Value
+from sslsniff.fetching.fetch import FetchLimits, ValueDecoder
+from sslsniff.fetching.traced_values import PointerValue, StructureValue, Value
 from sslsniff.probing.functions.values.fetch_program import (
     WORD_BYTES,
     FetchProgram,

@@ -6,8 +6,8 @@ from sslsniff.elf.dwarf.type_model import (
     Pointer,
     Type,
 )
-from sslsniff.probing.functions.fetch import FetchLimits, ValueDecoder
-from sslsniff.probing.functions.traced_values import (
+from sslsniff.fetching.fetch import FetchLimits, ValueDecoder
+from sslsniff.fetching.traced_values import (
     FollowedPointer,
     Items,
     Missing,

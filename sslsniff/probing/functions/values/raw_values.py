@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from sslsniff.probing.functions.fetch import ValueDecoder
-from sslsniff.probing.functions.traced_values import Missing, Value
+from sslsniff.fetching.fetch import ValueDecoder
+from sslsniff.fetching.traced_values import Missing, Value
 
 NumberReader = Callable[[bytes, int], int | None]
 """Returns a number from the data and the bits of failed items; None: it could not be read."""

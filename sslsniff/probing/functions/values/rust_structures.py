@@ -5,8 +5,8 @@ that a field of one of the variants cannot have (a niche).
 """
 
 from sslsniff.elf.dwarf.type_model import Member, Structure, TypeVariant
-from sslsniff.probing.functions.fetch import FetchLimits, ValueDecoder
-from sslsniff.probing.functions.traced_values import Missing, StructureValue, Value
+from sslsniff.fetching.fetch import FetchLimits, ValueDecoder
+from sslsniff.fetching.traced_values import Missing, StructureValue, Value
 from sslsniff.probing.functions.values.fetch_program import FetchProgram
 from sslsniff.probing.functions.values.raw_values import RawValue, always, number_reader
 from sslsniff.probing.functions.values.structure_values import members_of

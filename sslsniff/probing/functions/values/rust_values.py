@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 
 from sslsniff.elf.dwarf.type_model import Integer, Member, Pointer, Structure, Type
-from sslsniff.probing.functions.fetch import FetchLimits, ValueDecoder
-from sslsniff.probing.functions.traced_values import StructureValue
+from sslsniff.fetching.fetch import FetchLimits, ValueDecoder
+from sslsniff.fetching.traced_values import StructureValue
 from sslsniff.probing.functions.values.fetch_program import (
     WORD_BYTES,
     FetchProgram,

@@ -11,12 +11,8 @@ from sslsniff.elf.dwarf.type_model import (
     Integer,
     Type,
 )
-from sslsniff.probing.functions.fetch import FetchLimits, ValueDecoder
-from sslsniff.probing.functions.traced_values import (
-    Missing,
-    NamedNumber,
-    Value,
-)
+from sslsniff.fetching.fetch import FetchLimits, ValueDecoder
+from sslsniff.fetching.traced_values import Missing, NamedNumber, Value
 from sslsniff.probing.functions.values.fetch_program import (
     FetchProgram,
 )

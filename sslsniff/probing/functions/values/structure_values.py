@@ -15,14 +15,8 @@ from sslsniff.elf.dwarf.type_model import (
     Type,
     UnknownType,
 )
-from sslsniff.probing.functions.fetch import FetchLimits, ValueDecoder
-from sslsniff.probing.functions.traced_values import (
-    Items,
-    Missing,
-    NamedNumber,
-    StructureValue,
-    Value,
-)
+from sslsniff.fetching.fetch import FetchLimits, ValueDecoder
+from sslsniff.fetching.traced_values import Items, Missing, NamedNumber, StructureValue, Value
 from sslsniff.probing.functions.values.fetch_program import (
     FetchProgram,
     ValueFormat,

@@ -3,13 +3,8 @@
 import codecs
 from collections.abc import Callable
 
-from sslsniff.probing.functions.fetch import FetchLimits, ValueDecoder
-from sslsniff.probing.functions.traced_values import (
-    Missing,
-    PointerValue,
-    Text,
-    Value,
-)
+from sslsniff.fetching.fetch import FetchLimits, ValueDecoder
+from sslsniff.fetching.traced_values import Missing, PointerValue, Text, Value
 from sslsniff.probing.functions.values.fetch_program import (
     FetchProgram,
 )

@@ -25,7 +25,7 @@ def test_open_exchanges_are_bounded(protocol: str) -> None:
         wire.pass_bytes(
             WRITE, frame(1, 5, 2 * number + 1, b"\x82\x84") if protocol == "http/2" else ask
         )
-    assert len(wire.tracer.open_exchanges()) == MOST_OPEN
+    assert len(wire.builder.open_exchanges()) == MOST_OPEN
     assert len(wire.sink.exchanges) == 5000 - MOST_OPEN
     assert {exchange.error for exchange in wire.sink.exchanges} == {"over 4096 exchanges open"}
 

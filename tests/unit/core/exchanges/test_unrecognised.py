@@ -25,9 +25,9 @@ def test_an_unknown_protocol_is_told_after_a_second(role: Side | None) -> None:
     wire = Wire(role)
     wire.pass_bytes(WRITE, b"+PING\r\n" * 20)
     began_ns = wire.now_ns
-    wire.tracer.tick(began_ns + SECOND_NS - 1)
+    wire.builder.tick(began_ns + SECOND_NS - 1)
     assert wire.sink.unknowns == []
-    wire.tracer.tick(began_ns + SECOND_NS)
+    wire.builder.tick(began_ns + SECOND_NS)
     [(side, first, time_ns)] = wire.sink.unknowns
     assert (side, time_ns) == (Side.CLIENT, began_ns)
     assert (b"+PING\r\n" * 20).startswith(first)
@@ -43,8 +43,8 @@ def test_the_bytes_of_an_unknown_protocol_come_however_it_ends(ends: str) -> Non
     wire = Wire()
     wire.pass_bytes(READ, b"220 ready\r\n")
     if ends == "connection":
-        wire.tracer.closed(wire.connection, wire.now_ns)
-    wire.tracer.finish()
+        wire.builder.closed(wire.connection, wire.now_ns)
+    wire.builder.finish()
     assert wire.sink.unknowns == [(Side.SERVER, b"220 ready\r\n", 1_000_000)]
     assert wire.sink.undecoded_bytes == 11
 
@@ -52,7 +52,7 @@ def test_the_bytes_of_an_unknown_protocol_come_however_it_ends(ends: str) -> Non
 def test_a_known_protocol_is_never_told_as_unknown() -> None:
     wire = Wire()
     wire.pass_bytes(WRITE, REQUEST)
-    wire.tracer.tick(wire.now_ns + SECOND_NS)
+    wire.builder.tick(wire.now_ns + SECOND_NS)
     wire.pass_bytes(READ, RESPONSE + b"and what no response may be followed by\n")
     wire.end()
     assert wire.sink.unknowns == []

@@ -9,7 +9,7 @@ import pytest
 
 from sslsniff.elf.dwarf.debug_info import open_debug_info
 from sslsniff.elf.elf_file import Elf
-from sslsniff.probing.functions.fetch import FetchLimits
+from sslsniff.fetching.fetch import FetchLimits
 from sslsniff.probing.functions.sites.debug_info_gaps import gaps_of
 from sslsniff.probing.functions.sites.point_plans import plan_line
 from sslsniff.probing.functions.sites.trace_plan import PlanOptions, plan_functions

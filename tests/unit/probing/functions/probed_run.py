@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from sslsniff.fetching.traced_values import Value
 from sslsniff.probing.functions.trace_places import Place, PlaceKind
-from sslsniff.probing.functions.traced_values import Value
 from tests.unit.probing.functions.stopped_program import StepMachine
 
 _TRACEME, _CONT, _STEP, _GETREGS, _SETREGS, _SETOPTIONS = 0, 7, 9, 12, 13, 0x4200

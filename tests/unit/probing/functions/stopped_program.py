@@ -10,15 +10,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from sslsniff.probing.functions.fetch import Fetch
-from sslsniff.probing.functions.fetch_steps import (
-    MOST_DEPTH,
-    MOST_ITEMS,
-    MOST_STEPS,
-    FetchStep,
-    StepKind,
-)
-from sslsniff.probing.functions.traced_values import Value
+from sslsniff.fetching.fetch import Fetch
+from sslsniff.fetching.fetch_steps import MOST_DEPTH, MOST_ITEMS, MOST_STEPS, FetchStep, StepKind
+from sslsniff.fetching.traced_values import Value
 
 _TRACEME, _CONT, _GETREGS, _SETOPTIONS = 0, 7, 12, 0x4200
 _TRACE_CLONE, _EXIT_KILL = 8, 0x100000

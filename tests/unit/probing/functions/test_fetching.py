@@ -4,10 +4,9 @@ from pathlib import Path
 from sslsniff.elf.dwarf.function_model import Language
 from sslsniff.elf.dwarf.type_model import Character, Integer, Member, Pointer, Structure, Type
 from sslsniff.elf.elf_file import Elf
-from sslsniff.probing.functions.fetch import FetchLimits
-from sslsniff.probing.functions.fetching import FetchContext, WantedValue, compile_fetch
-from sslsniff.probing.functions.locations import RCX, RDI, RDX, RSI, in_memory, in_register
-from sslsniff.probing.functions.traced_values import (
+from sslsniff.fetching.fetch import FetchLimits
+from sslsniff.fetching.locations import RCX, RDI, RDX, RSI, in_memory, in_register
+from sslsniff.fetching.traced_values import (
     FollowedPointer,
     Missing,
     RawRegister,
@@ -15,6 +14,7 @@ from sslsniff.probing.functions.traced_values import (
     Text,
     Value,
 )
+from sslsniff.probing.functions.fetching import FetchContext, WantedValue, compile_fetch
 from tests.unit.probing.functions.stopped_program import StoppedProgram
 
 INT = Integer(name="int", size=4, is_signed=True)

@@ -6,14 +6,14 @@ from hypothesis import strategies as st
 
 from sslsniff.elf.dwarf.function_model import AddressRange, Language, LocatedRange, Variable
 from sslsniff.elf.dwarf.type_model import Integer, Type, UnknownType
+from sslsniff.fetching.locations import RBP, RSP, ValueLocation
+from sslsniff.fetching.traced_values import Missing, Value
 from sslsniff.probing.functions.expression_run import CanonicalFrame, ExpressionContext
 from sslsniff.probing.functions.fetching import FetchContext, WantedValue, compile_fetch
 from sslsniff.probing.functions.location_expressions import (
     expression_location,
     variable_location,
 )
-from sslsniff.probing.functions.locations import RBP, RSP, ValueLocation
-from sslsniff.probing.functions.traced_values import Missing, Value
 from tests.unit.probing.functions.stopped_program import run_fetch
 
 LONG = Integer(name="long", size=8, is_signed=True)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from sslsniff.core.escaping import escape
+from sslsniff.fetching.traced_values import Text
 from sslsniff.probing.functions.trace_places import PlaceKind
-from sslsniff.probing.functions.traced_values import Text
 from sslsniff.sinks.calls.call_json import CallJson
 from sslsniff.sinks.calls.traced_call import TracedCall, TraceSummary
 from tests.unit.traced import ENTRY, INLINED, START_NS, Named, place

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from sslsniff.probing.functions.traced_values import (
+from sslsniff.fetching.traced_values import (
     FollowedPointer,
     Items,
     Missing,

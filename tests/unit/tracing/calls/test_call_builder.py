@@ -4,11 +4,11 @@ import itertools
 
 import pytest
 
+from sslsniff.fetching.fetch import Fetch
+from sslsniff.fetching.fetch_steps import FetchStep, StepKind
+from sslsniff.fetching.traced_values import Missing
 from sslsniff.live.functions.hit_records import Hit
-from sslsniff.probing.functions.fetch import Fetch
-from sslsniff.probing.functions.fetch_steps import FetchStep, StepKind
 from sslsniff.probing.functions.trace_places import Place, PlaceKind
-from sslsniff.probing.functions.traced_values import Missing
 from sslsniff.tracing.calls.call_builder import CallBuilder
 from tests.unit.traced import ENTRY, INLINED, RESULT, RETURN, Journal, hit, place
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import partial
 
 from sslsniff.elf.dwarf.type_model import Member, Structure
-from sslsniff.probing.functions.fetch import FetchLimits, ValueDecoder
-from sslsniff.probing.functions.traced_values import Missing
+from sslsniff.fetching.fetch import FetchLimits, ValueDecoder
+from sslsniff.fetching.traced_values import Missing
 from sslsniff.probing.functions.values.cpp import standard_texts, standard_values
 from sslsniff.probing.functions.values.cpp.standard_parts import StandardParts, VariantPart
 from sslsniff.probing.functions.values.fetch_program import (

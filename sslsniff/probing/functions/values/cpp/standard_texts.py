@@ -1,8 +1,8 @@
 """Text of C++'s standard libraries: ``std::string`` and ``std::string_view``."""
 
 from sslsniff.elf.dwarf.type_model import Character, Pointer, Structure
-from sslsniff.probing.functions.fetch import FetchLimits, ValueDecoder
-from sslsniff.probing.functions.traced_values import Text, Value
+from sslsniff.fetching.fetch import FetchLimits, ValueDecoder
+from sslsniff.fetching.traced_values import Text, Value
 from sslsniff.probing.functions.values.cpp.standard_parts import (
     StandardParts,
     leads_to_text,

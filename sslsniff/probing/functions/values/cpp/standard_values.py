@@ -1,10 +1,10 @@
 """Values of C++'s standard libraries as what they hold: collections, smart pointers, variants."""
 
 from sslsniff.elf.dwarf.type_model import Array, Boolean, Floating, Integer, Pointer, Structure
-from sslsniff.probing.functions.fetch import FetchLimits, ValueDecoder
-from sslsniff.probing.functions.fetch_steps import FetchStep, StepKind
-from sslsniff.probing.functions.locations import push_constant
-from sslsniff.probing.functions.traced_values import Items, Missing, Value
+from sslsniff.fetching.fetch import FetchLimits, ValueDecoder
+from sslsniff.fetching.fetch_steps import FetchStep, StepKind
+from sslsniff.fetching.locations import push_constant
+from sslsniff.fetching.traced_values import Items, Missing, Value
 from sslsniff.probing.functions.values.cpp.standard_parts import (
     StandardParts,
     VariantPart,

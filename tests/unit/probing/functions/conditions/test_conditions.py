@@ -12,14 +12,9 @@ from sslsniff.elf.dwarf.type_model import (
     Structure,
     Type,
 )
-from sslsniff.probing.functions.conditions.condition import is_met
-from sslsniff.probing.functions.conditions.condition_check import check_condition
-from sslsniff.probing.functions.conditions.condition_parser import parse_condition
-from sslsniff.probing.functions.conditions.condition_steps import condition_steps
-from sslsniff.probing.functions.fetch import Fetch
-from sslsniff.probing.functions.fetching import WantedValue
-from sslsniff.probing.functions.locations import RDI, RDX, RSI, RSP, in_memory, in_register
-from sslsniff.probing.functions.traced_values import (
+from sslsniff.fetching.fetch import Fetch
+from sslsniff.fetching.locations import RDI, RDX, RSI, RSP, in_memory, in_register
+from sslsniff.fetching.traced_values import (
     FollowedPointer,
     Items,
     Missing,
@@ -28,6 +23,11 @@ from sslsniff.probing.functions.traced_values import (
     Text,
     Value,
 )
+from sslsniff.probing.functions.conditions.condition import is_met
+from sslsniff.probing.functions.conditions.condition_check import check_condition
+from sslsniff.probing.functions.conditions.condition_parser import parse_condition
+from sslsniff.probing.functions.conditions.condition_steps import condition_steps
+from sslsniff.probing.functions.fetching import WantedValue
 from tests.unit.probing.functions.stopped_program import run_fetch
 
 VALUES: dict[str, Value] = {

@@ -4,8 +4,8 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from sslsniff.elf.elf_file import Elf
-from sslsniff.probing.functions.fetch_steps import FetchStep, StepKind
-from sslsniff.probing.functions.locations import R14
+from sslsniff.fetching.fetch_steps import FetchStep, StepKind
+from sslsniff.fetching.locations import R14
 from sslsniff.probing.functions.runtimes.goroutines import goroutine_location
 from sslsniff.probing.functions.runtimes.task_location import TaskLocation
 from tests.workload.go.fixtures import BEFORE, FEW, NEWEST, OLDEST, Fixture

@@ -7,9 +7,9 @@ import pytest
 
 from sslsniff.elf.dwarf.debug_info import open_debug_info
 from sslsniff.elf.elf_file import Elf
+from sslsniff.fetching.fetch import Fetch
+from sslsniff.fetching.fetch_steps import MOST_STEPS, FetchStep, StepKind
 from sslsniff.machine_code.probe_sites import Cost
-from sslsniff.probing.functions.fetch import Fetch
-from sslsniff.probing.functions.fetch_steps import MOST_STEPS, FetchStep, StepKind
 from sslsniff.probing.functions.runtimes.task_location import TaskLocation
 from sslsniff.probing.functions.runtimes.tokio_tasks import has_tokio, tokio_task_location
 from sslsniff.probing.functions.trace_places import Place, PlaceKind

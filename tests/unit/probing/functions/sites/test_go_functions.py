@@ -8,8 +8,8 @@ import pytest
 
 from sslsniff.elf.dwarf.debug_info import open_debug_info
 from sslsniff.elf.elf_file import Elf
+from sslsniff.fetching.traced_values import RawRegister
 from sslsniff.probing.functions.sites.trace_plan import PlanOptions, plan_functions
-from sslsniff.probing.functions.traced_values import RawRegister
 from tests.unit.probing.functions.probed_run import ProbedRun
 from tests.unit.probing.functions.traced_lines import traced_lines
 from tests.workload.go.fixtures import ALL, BEFORE, CACHE, NEWEST, OLDEST, RELEASES, go

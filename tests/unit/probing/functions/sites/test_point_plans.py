@@ -10,6 +10,7 @@ import pytest
 from sslsniff.core.errors import TargetError
 from sslsniff.elf.dwarf.debug_info import open_debug_info
 from sslsniff.elf.elf_file import Elf
+from sslsniff.fetching.traced_values import FollowedPointer, Missing, RawRegister, Text
 from sslsniff.machine_code.instructions import disassemble
 from sslsniff.probing.functions.sites.point_plans import (
     plan_address,
@@ -18,7 +19,6 @@ from sslsniff.probing.functions.sites.point_plans import (
 )
 from sslsniff.probing.functions.sites.trace_plan import PlanOptions
 from sslsniff.probing.functions.trace_places import PlaceKind
-from sslsniff.probing.functions.traced_values import FollowedPointer, Missing, RawRegister, Text
 from tests.unit.probing.functions.probed_run import ProbedRun
 
 FUNCTIONS = Path("tests/workload/functions")

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sslsniff.fetching.traced_values import Missing
 from sslsniff.probing.functions.sites.static_arguments import static_arguments
-from sslsniff.probing.functions.traced_values import Missing
 
 OPERANDS = "0123456789@-+$%(),:xf rdieacxs"
 

@@ -8,6 +8,7 @@ import pytest
 from sslsniff.core.errors import TargetError
 from sslsniff.elf.dwarf.debug_info import open_debug_info
 from sslsniff.elf.elf_file import Elf
+from sslsniff.fetching.traced_values import RawRegister
 from sslsniff.machine_code.probe_sites import Cost
 from sslsniff.probing.functions.sites.critical_functions import critical_part
 from sslsniff.probing.functions.sites.trace_plan import (
@@ -17,7 +18,6 @@ from sslsniff.probing.functions.sites.trace_plan import (
     plan_functions,
 )
 from sslsniff.probing.functions.trace_places import Place, PlaceKind
-from sslsniff.probing.functions.traced_values import RawRegister
 from tests.unit.probing.functions.probed_run import ProbedRun
 
 SOURCE = """

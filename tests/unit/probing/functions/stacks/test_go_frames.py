@@ -6,9 +6,9 @@ import pytest
 
 from sslsniff.elf.call_frames import RegisterOffset, RuleKind
 from sslsniff.elf.elf_file import Elf
-from sslsniff.probing.go.function_table import GoFunctions
-from sslsniff.probing.go.go_frames import GoFrames
-from sslsniff.probing.go.memory import Memory
+from sslsniff.libraries.go.function_table import GoFunctions
+from sslsniff.libraries.go.go_frames import GoFrames
+from sslsniff.libraries.go.memory import Memory
 from tests.workload.go.fixtures import Fixture, fixtures
 
 of_each_way = pytest.mark.parametrize("program", fixtures("stacks"), ids="-".join)

@@ -1,0 +1,1 @@
+"""Where do probes belong in an untrusted file? Workers without rights say it; it is cached."""

@@ -1,0 +1,1 @@
+"""GnuTLS: its rows, and the layout of its sessions."""

@@ -1,0 +1,1 @@
+"""LibreSSL: its rows. It has OpenSSL's interface."""

@@ -1,0 +1,1 @@
+"""Mbed TLS: its rows."""

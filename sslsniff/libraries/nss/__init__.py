@@ -1,0 +1,1 @@
+"""NSS: its rows, and where it keeps a socket's role."""

@@ -1,0 +1,1 @@
+"""OpenSSL: its rows, the layout of its objects, and its functions without symbols."""

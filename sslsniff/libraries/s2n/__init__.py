@@ -1,0 +1,1 @@
+"""s2n-tls: its rows."""

@@ -1,0 +1,1 @@
+"""wolfSSL: its rows."""

@@ -1,0 +1,1 @@
+"""Where in a file does a row of a library's plan belong? Functions, places, offsets in objects."""

@@ -1,0 +1,134 @@
+"""The types that a plan consists of."""
+
+import re
+from collections.abc import Callable
+from enum import Enum
+from typing import NamedTuple
+
+from sslsniff.elf.elf_file import Elf
+from sslsniff.machine_code.conventions import Signature
+from sslsniff.matching.object_layout import ObjectLayout
+
+
+class At(Enum):
+    """Where a row's probes are placed.
+
+    ENTRY: at the function's first instructions, and at its returns, or with a return probe.
+    SPAN: at emulated instructions within the function.
+    CALLS: at all direct calls of the function and right after them, except in functions that are
+    probed already.
+    INNER: in the functions to which this and other functions pass their calls on.
+    HANDED: in the functions that get its object and its buffer, and perhaps a constant.
+    SIGNED: in the function itself, which has the row's signature, and in those that it jumps to.
+    STORED: at the entries of the functions whose addresses it stores.
+    """
+
+    ENTRY = "entry"
+    SPAN = "span"
+    CALLS = "calls"
+    INNER = "inner"
+    HANDED = "handed"
+    SIGNED = "signed"
+    STORED = "stored"
+
+
+class Passing(NamedTuple):
+    """A call by which a function without a symbol is found.
+
+    ``caller`` calls the function with its own arguments unchanged in ``registers``. The function
+    reads all of these, which other functions with the same caller do not.
+    """
+
+    caller: str
+    registers: tuple[str, ...] = ()
+
+
+class PointerTable(NamedTuple):
+    """What is known of a table of pointers to functions in a library's data.
+
+    The library has two tables of this form. Functions are given by their indexes.
+
+    ``size``: how many pointers a table has.
+    ``empty``: those that are null.
+    ``common``: those that both tables have. All others differ.
+    ``passes``: in the table that is meant the first function calls the second one directly.
+    """
+
+    size: int
+    empty: frozenset[int]
+    common: frozenset[int]
+    passes: tuple[int, int]
+
+
+class Listed(NamedTuple):
+    """A function without a symbol, by its index in a table; ``name`` is for messages."""
+
+    name: str
+    table: PointerTable
+    number: int
+
+
+class Row(NamedTuple):
+    """One function to probe.
+
+    ``function``: its symbol, or how a function without a symbol is found: by calls, or in a table.
+    ``enter``, ``leave``: the BPF programs for its entry and its returns.
+    ``registers``: those that ``enter`` reads (System V ABI: rdi, rsi, rdx, rcx, r8, r9).
+    ``unless``: the row is only for files that do not define this function.
+    ``through``: the row is not needed if the function calls one that is probed already, itself or
+    by these functions. A compiler may have inlined the called function.
+    ``at``: where the probes are placed.
+    ``outer``: for INNER and HANDED, the public functions whose calls are to be seen.
+    ``others``: for INNER and HANDED, the public functions whose calls must not be seen.
+    ``writes``: for INNER, HANDED and SIGNED, the direction.
+    ``kind``: for HANDED, the constant, if there is one.
+    ``signature``: for SIGNED, where the function gets its arguments.
+    ``record``: for HANDED, the BPF program for the function that gets each record, if there is one:
+    the found function hands it its own object, buffer and kind. It is probed instead.
+    """
+
+    function: str | tuple[Passing, ...] | Listed
+    enter: str | None = None
+    leave: str | None = None
+    registers: tuple[str, ...] = ()
+    unless: str | None = None
+    through: tuple[str, ...] | None = None
+    at: At = At.ENTRY
+    outer: tuple[tuple[str, Signature], ...] = ()
+    others: tuple[tuple[str, Signature], ...] = ()
+    writes: bool = False
+    kind: int | None = None
+    signature: Signature | None = None
+    record: str | None = None
+
+
+Alternative = tuple[Row, ...]
+"""Rows that are used together: if one does not fit, none is used."""
+
+
+class Plan(NamedTuple):
+    """How a library is recognised and where it is probed.
+
+    ``symbols``, ``marks``: a file has the library if it defines all ``symbols``, and one of
+    ``marks`` if there are any. ``mark_text``: a text in its read-only data that does in their
+    place, as linkers remove functions that nothing calls.
+    ``file_names``: the beginnings of the names of its shared libraries.
+    ``required``: groups of alternatives. Of each group the cheapest alternative that fits is used,
+    the first of equals. If none fits, the file is refused.
+    ``optional``: rows that are left out if they do not fit.
+    ``version``: finds the library's version in the file's read-only data.
+    ``symbol_version``: finds releases in the names of symbol versions. The newest is the library's,
+    if ``version`` finds none.
+    ``layout``: reads from the library's code where its objects keep what it knows of a connection.
+    """
+
+    library: str
+    symbols: tuple[str, ...]
+    marks: tuple[str, ...]
+    file_names: tuple[str, ...]
+    required: tuple[tuple[Alternative, ...], ...]
+    optional: tuple[Row, ...]
+    version: re.Pattern[bytes] | None = None
+    symbol_version: re.Pattern[bytes] | None = None
+    mark_text: bytes | None = None
+    layout: Callable[[Elf], ObjectLayout] | None = None
