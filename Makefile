@@ -4,10 +4,10 @@ PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 BIN := .venv/bin
 # What bpf/build.py compiles, and from what.
-COMPILED := bpf/sslsniff.bpf.o sslsniff/capture_files/libpacking.so sslsniff/kernel/memory/libskipping.so sslsniff/elf/dwarf/libscanner.so \
+COMPILED := bpf/sslsniff.bpf.o sslsniff/capture_files/libpacking.so sslsniff/kernel/memory/libskipping.so sslsniff/functions/dwarf/libscanner.so \
 	sslsniff/machine_code/stripped/libdistances.so sslsniff/live/preload/libpreload.so \
 	sslsniff/live/preload/libnothing.so sslsniff/kernel/memory/librings.so
-C_SOURCES := $(wildcard bpf/*.[ch] preload/*.[ch] sslsniff/capture_files/*.[ch] sslsniff/elf/dwarf/*.[ch] sslsniff/kernel/memory/*.[ch] sslsniff/machine_code/stripped/*.c)
+C_SOURCES := $(wildcard bpf/*.[ch] preload/*.[ch] sslsniff/capture_files/*.[ch] sslsniff/functions/dwarf/*.[ch] sslsniff/kernel/memory/*.[ch] sslsniff/machine_code/stripped/*.c)
 
 # What sslsniff needs to run, and what the tests run beside it.
 RUN_PACKAGES := libbpf1 python3-bpfcc python3-venv ca-certificates
@@ -158,7 +158,7 @@ test-go: .cache/test-packages .cache/developer .cache/go-compiler
 	$(PYTHON) -m tests.workload.go.fixtures all
 	$(SUDO) env SSLSNIFF_GO=all $(BIN)/pytest --junitxml=.cache/go/results.xml tests/live/go; \
 	code=$$?; $(BIN)/python -m tests.live.go.table .cache/go/results.xml && exit $$code
-	env SSLSNIFF_GO=all $(BIN)/pytest tests/unit/probing/functions/sites/test_go_functions.py tests/unit/probing/functions/stacks
+	env SSLSNIFF_GO=all $(BIN)/pytest tests/unit/functions/places/test_go_functions.py tests/unit/functions/stacks
 	$(SUDO) env SSLSNIFF_GO=all $(BIN)/pytest -k gorout tests/live/functions
 
 s2n: .cache/test-packages .cache/cargo

@@ -20,7 +20,7 @@ from bench.rows import Row
 from sslsniff.core.model import Address, Chunk, Connection, Direction, Process
 from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.messages import MessageEnd, ResponseHead, Side
-from sslsniff.sinks.capture_writer import PcapSink
+from sslsniff.outputs.pcap.capture_writer import PcapSink
 
 _EXCHANGES = 20_000
 _BODY_PIECES = 32_768

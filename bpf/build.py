@@ -37,10 +37,10 @@ OUTPUTS = {
     "sslsniff/kernel/memory/librings.so": (*_LIBRARY, "sslsniff/kernel/memory/rings.c"),
     "sslsniff/live/preload/libpreload.so": (*_PRELOAD, "preload/preload.c"),
     "sslsniff/live/preload/libnothing.so": (*_NOTHING, "preload/nothing.c"),
-    "sslsniff/elf/dwarf/libscanner.so": (
+    "sslsniff/functions/dwarf/libscanner.so": (
         *_LIBRARY,
-        "sslsniff/elf/dwarf/scanner.c",
-        "sslsniff/elf/dwarf/lines.c",
+        "sslsniff/functions/dwarf/scanner.c",
+        "sslsniff/functions/dwarf/lines.c",
     ),
     "sslsniff/machine_code/stripped/libdistances.so": (
         *_LIBRARY,

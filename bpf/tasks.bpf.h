@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only
  *
  * The goroutine, or task of an async runtime, that a thread runs. Only captures that show calls beside exchanges set where
- * its number is: sslsniff/probing/functions/runtimes/task_location.py.
+ * its number is: sslsniff/fetching/task_location.py.
  */
 
 /* The base of the segment fs. glibc and Go set it by a system call, so that the kernel knows it. */

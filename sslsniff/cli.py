@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from sslsniff.commands.printing import note
 from sslsniff.core.errors import FilterError, SslsniffError
 from sslsniff.core.escaping import escape
-from sslsniff.sinks.output_files import open_standard, require_standard_output
+from sslsniff.destinations.output_files import open_standard, require_standard_output
 
 _EXIT_OK = 0
 _EXIT_ERROR = 1

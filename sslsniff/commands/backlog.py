@@ -4,7 +4,7 @@ import time
 
 from sslsniff.commands.printing import note
 from sslsniff.core.source import Source
-from sslsniff.sinks.text import pieces
+from sslsniff.forms.text import pieces
 
 _QUIET_S = 0.5  # an end that is over by then needs no line
 

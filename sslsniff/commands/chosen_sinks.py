@@ -13,28 +13,29 @@ from sslsniff.commands.printing import note
 from sslsniff.commands.text_output import open_lines, painter
 from sslsniff.core.errors import OutputError
 from sslsniff.core.sink import Sink
-from sslsniff.sinks.missing_packages import how_to_install
-from sslsniff.sinks.output_files import (
+from sslsniff.destinations.missing_packages import how_to_install
+from sslsniff.destinations.output_files import (
     STANDARD_OUTPUT,
     check_output,
     no_standard_output,
     open_output,
     open_standard,
 )
-from sslsniff.sinks.proto_fields import Schema, no_schema
-from sslsniff.sinks.text.frame_lines import FrameLines
-from sslsniff.sinks.text.hexdump import HexdumpSink
-from sslsniff.sinks.text.lines import terminal_columns
-from sslsniff.sinks.text.summary import SummarySink
-from sslsniff.sinks.text.terminal import TerminalSink
+from sslsniff.forms.proto_fields import Schema, no_schema
+from sslsniff.forms.text.hexdump import HexdumpSink
+from sslsniff.forms.text.lines import terminal_columns
+from sslsniff.forms.text.summary import SummarySink
+from sslsniff.outputs.lines.frame_lines import FrameLines
+from sslsniff.outputs.lines.terminal import TerminalSink
 
 if TYPE_CHECKING:
     from sslsniff.capture_files.kafka.topic_writer import TopicWriter
+    from sslsniff.filters.filters import Filter
+    from sslsniff.forms.json.json_lines import CallObjects
+    from sslsniff.functions.outputs.traced_call import CallsOf
     from sslsniff.live.capture_figures import RunningCapture
-    from sslsniff.sinks.calls.traced_call import CallsOf
-    from sslsniff.sinks.filters import Filter
-    from sslsniff.sinks.remote.otlp_sink import OtlpSink
-    from sslsniff.sinks.tables.parquet_folder import ParquetSink
+    from sslsniff.outputs.otlp.otlp_sink import OtlpSink
+    from sslsniff.outputs.parquet.parquet_folder import ParquetSink
 
 
 def check_outputs(options: OutputOptions, standard: TextIO | None) -> None:
@@ -111,23 +112,23 @@ def open_sinks(
     else:
         sinks += _ending(options, open_standard(sys.stderr, closing))
     if options.pcap:
-        from sslsniff.sinks.capture_writer import PcapSink  # costs 40 ms to import
+        from sslsniff.outputs.pcap.capture_writer import PcapSink  # costs 40 ms to import
 
         file = closing.enter_context(open_output(options.pcap, force=options.force))
         suffix = "pcap" if options.pcap.endswith(".pcap") else "pcapng"
         sinks.append(PcapSink(file, suffix, options.pcap_layout))
     if options.har:
-        from sslsniff.sinks.har.archive import HarSink  # costs 30 ms to import
+        from sslsniff.outputs.har.archive import HarSink  # costs 30 ms to import
 
         sinks.append(HarSink(closing.enter_context(open_output(options.har, force=options.force))))
     if options.chrome_trace:
-        from sslsniff.sinks.calls.exchange_trace import ExchangeTrace
+        from sslsniff.outputs.chrome_trace.exchange_trace import ExchangeTrace
 
         file = closing.enter_context(open_output(options.chrome_trace, force=options.force))
         sinks.append(ExchangeTrace(file, calls_of))
     sinks += sending_sinks(options, capture)
     if options.report:
-        from sslsniff.sinks.report.report import ReportSink
+        from sslsniff.outputs.report.report import ReportSink
 
         file = closing.enter_context(open_output(options.report, force=options.force))
         sinks.append(
@@ -143,11 +144,11 @@ def open_sinks(
         closing.callback(sink.close)
     shown = sinks
     if expression is not None:
-        from sslsniff.sinks.filtered import FilteredSink
+        from sslsniff.filters.filtered import FilteredSink
 
         shown = [FilteredSink(expression, sinks)]
     if options.status_to is not None and capture is not None:
-        from sslsniff.sinks.remote.status_lines import StatusLines
+        from sslsniff.outputs.status.status_lines import StatusLines
 
         return [*shown, StatusLines(options.status_to, capture, sinks)]
     return shown
@@ -202,19 +203,19 @@ def text_sinks(
 def _json_sinks(
     options: OutputOptions, stream: BinaryIO, schema: Schema, calls_of: "CallsOf | None"
 ) -> list[Sink]:
-    from sslsniff.sinks.json_lines import JsonSink  # with orjson
-    from sslsniff.sinks.json_summary import JsonSummary
+    from sslsniff.forms.json.json_lines import JsonSink  # with orjson
+    from sslsniff.forms.json.json_summary import JsonSummary
 
     sinks: list[Sink] = []
     if options.wants_statistics:
-        from sslsniff.sinks.statistics.statistics_json import StatisticsJson  # with ddsketch
+        from sslsniff.outputs.statistics.statistics_json import StatisticsJson  # with ddsketch
 
         sinks.append(StatisticsJson(stream, options.group_by, options.sort_by))
     if options.quiet:
         return [*sinks, JsonSummary(stream)]
     kind: type[JsonSink] = JsonSink
     if options.line_queue is not None:
-        from sslsniff.sinks.queued.short_lines import ShortLines
+        from sslsniff.forms.json.short_lines import ShortLines
 
         kind = ShortLines
     lines = kind(
@@ -222,20 +223,26 @@ def _json_sinks(
         chunks=options.chunks,
         stalls=options.frames,
         schema=schema,
-        calls_of=calls_of,
+        calls_of=_call_objects(calls_of, stream) if calls_of is not None else None,
     )
     return [*sinks, lines]
 
 
+def _call_objects(calls_of: "CallsOf", stream: BinaryIO) -> "CallObjects":
+    from sslsniff.functions.outputs.call_json import call_objects  # only for --calls: 5 ms
+
+    return call_objects(calls_of, stream)
+
+
 def _check_tables(folder: str) -> None:
     with needed_extra("--parquet", "parquet", "pyarrow"):
-        from sslsniff.sinks.tables.folders import check_place
+        from sslsniff.outputs.parquet.folders import check_place
     check_place(folder)
 
 
 def _parquet_sink(options: OutputOptions, folder: str) -> "ParquetSink":
-    from sslsniff.sinks.tables.folders import LocalFolder, ObjectStore, TableFolder, is_url
-    from sslsniff.sinks.tables.parquet_folder import ParquetSink
+    from sslsniff.outputs.parquet.folders import LocalFolder, ObjectStore, TableFolder, is_url
+    from sslsniff.outputs.parquet.parquet_folder import ParquetSink
 
     place: TableFolder = (
         ObjectStore(folder, note, can_wait=not options.is_live, end_within_s=options.end_within)
@@ -248,7 +255,7 @@ def _parquet_sink(options: OutputOptions, folder: str) -> "ParquetSink":
 
 def _otlp_sink() -> "type[OtlpSink]":
     with needed_extra("--otlp", "otlp", "opentelemetry-exporter-otlp"):
-        from sslsniff.sinks.remote.otlp_sink import OtlpSink
+        from sslsniff.outputs.otlp.otlp_sink import OtlpSink
     return OtlpSink
 
 
@@ -268,10 +275,10 @@ def _kafka_sink(options: OutputOptions, brokers: str) -> Sink:
         can_wait=not options.is_live,
     )
     if options.raw:
-        from sslsniff.sinks.remote.kafka_plaintext import KafkaPlaintext
+        from sslsniff.outputs.kafka.kafka_plaintext import KafkaPlaintext
 
         return KafkaPlaintext(writer, options.end_within)
-    from sslsniff.sinks.remote import kafka_exchanges
+    from sslsniff.outputs.kafka import kafka_exchanges
 
     encoder: kafka_exchanges.ExchangeEncoder = (
         kafka_exchanges.JsonExchange()
@@ -297,7 +304,7 @@ def _ending(options: OutputOptions, stream: TextIO) -> list[Sink]:
     summary = SummarySink(stream)
     if not options.wants_statistics:
         return [summary]
-    from sslsniff.sinks.statistics.statistics_text import StatisticsTable  # with ddsketch
+    from sslsniff.outputs.statistics.statistics_text import StatisticsTable  # with ddsketch
 
     columns = functools.partial(terminal_columns, stream)
     paint = painter(options.color, stream)
@@ -309,6 +316,6 @@ def _ending(options: OutputOptions, stream: TextIO) -> list[Sink]:
 def _schema(path: str | None) -> Schema:
     if path is None:
         return no_schema
-    from sslsniff.sinks.proto_set import ProtoSet  # with protobuf, which is optional
+    from sslsniff.forms.proto_set import ProtoSet  # with protobuf, which is optional
 
     return ProtoSet(path).named

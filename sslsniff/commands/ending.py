@@ -45,9 +45,9 @@ _WRITERS = frozenset(
         "sslsniff.capture_files.packing",
         "sslsniff.capture_files.pcap",
         "sslsniff.capture_files.pcapng",
-        "sslsniff.sinks.har.archive",
-        "sslsniff.sinks.output_files",
-        "sslsniff.sinks.report.kept_exchanges",
+        "sslsniff.outputs.har.archive",
+        "sslsniff.destinations.output_files",
+        "sslsniff.outputs.report.kept_exchanges",
     }
 )
 

@@ -17,12 +17,12 @@ from sslsniff.core.flows import Flows
 from sslsniff.core.model import Exchange, Loss, LossCause
 from sslsniff.core.sink import Sink
 from sslsniff.core.source import Source
-from sslsniff.sinks.text.summary import summary_lines
+from sslsniff.forms.text.summary import summary_lines
 
 if TYPE_CHECKING:
+    from sslsniff.functions.calls.exchange_calls import ExchangeCalls
+    from sslsniff.functions.calls.served_exchanges import ServedExchanges
     from sslsniff.redaction.rules import Rules
-    from sslsniff.tracing.calls.exchange_calls import ExchangeCalls
-    from sslsniff.tracing.calls.served_exchanges import ServedExchanges
 
 _POLL_S = 0.1
 
@@ -119,7 +119,7 @@ def _served(calls: "ExchangeCalls | None", sinks: list[Sink]) -> "ServedExchange
     """Return what passes exchanges to ``sinks`` with their calls; None: calls are not asked for."""
     if calls is None:
         return None
-    from sslsniff.tracing.calls.served_exchanges import ServedExchanges
+    from sslsniff.functions.calls.served_exchanges import ServedExchanges
 
     return ServedExchanges(calls, sinks)
 
@@ -204,7 +204,7 @@ def _move(
 
 def _show_open(exchanges: list[Exchange], now_ns: int) -> None:
     """Write open exchanges to standard error: the output may be for programs."""
-    from sslsniff.sinks.text.lines import Lines, terminal_columns
+    from sslsniff.forms.text.lines import Lines, terminal_columns
 
     note(f"open exchanges: {len(exchanges)}")
     columns = terminal_columns(sys.stderr)

@@ -7,13 +7,13 @@ from sslsniff.commands.options.watch_options import WatchOptions
 from sslsniff.commands.printing import note
 from sslsniff.core.errors import KernelError, OutputError
 from sslsniff.core.sink import Sink
+from sslsniff.destinations.output_files import open_output
 from sslsniff.kernel.loaders.loading import has_cookies
 from sslsniff.kernel.packets.packet_socket import PacketSocket, has_same_network
-from sslsniff.live.functions.key_log_probes import KeyLogProbes
-from sslsniff.sinks.output_files import open_output
-from sslsniff.sinks.secrets.connection_packets import ConnectionPackets
-from sslsniff.sinks.secrets.key_log_file import KeyLogFile
-from sslsniff.sinks.secrets.missing_secrets import MissingSecrets
+from sslsniff.live.key_log_probes import KeyLogProbes
+from sslsniff.outputs.keylog.key_log_file import KeyLogFile
+from sslsniff.outputs.keylog.missing_secrets import MissingSecrets
+from sslsniff.outputs.packets.connection_packets import ConnectionPackets
 
 
 class SecretOutputs:

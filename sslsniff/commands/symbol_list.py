@@ -14,15 +14,15 @@ from sslsniff.commands.file_limits import reading_within_limits
 from sslsniff.core.errors import ElfError
 from sslsniff.core.escaping import escape, escape_json
 from sslsniff.elf import debug_files
-from sslsniff.elf.dwarf.debug_info import CodeOfCall, DebugInfo, open_debug_info
 from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.function_parts import jumped_from
 from sslsniff.elf.readable_names import readable_name
 from sslsniff.elf.symbols import Function, Symbol
 from sslsniff.elf.usdt_notes import find_static_probes
+from sslsniff.functions.dwarf.debug_info import CodeOfCall, DebugInfo, open_debug_info
+from sslsniff.functions.places.plan_limits import nearest_names
+from sslsniff.functions.runtimes.goroutines import goroutine_location
 from sslsniff.machine_code.probe_sites import MACHINES, best_site
-from sslsniff.probing.functions.runtimes.goroutines import goroutine_location
-from sslsniff.probing.functions.sites.plan_limits import nearest_names
 
 Object = dict[str, Any]
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TextIO
 
 from sslsniff.commands.options.output_options import OutputOptions
-from sslsniff.sinks.output_files import LineFile, open_output, open_standard, open_text
-from sslsniff.sinks.text.lines import STYLES, Paint, plain
+from sslsniff.destinations.output_files import LineFile, open_output, open_standard, open_text
+from sslsniff.forms.text.lines import STYLES, Paint, plain
 
 
 def open_lines(
@@ -19,7 +19,7 @@ def open_lines(
     """Return a stream of text to where ``options`` want it; see ``open_text_output``."""
     if options.line_queue is None:
         return open_text_output(options.output, options.force, standard, closing, reader_gone)
-    from sslsniff.sinks.queued.line_queue import QueuedLines
+    from sslsniff.destinations.line_queue import QueuedLines
 
     return open_text(QueuedLines(options.line_queue, reader_gone), "utf-8", closing)
 

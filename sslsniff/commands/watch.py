@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from sslsniff.commands.functions.served_planning import ServedPlan
     from sslsniff.commands.secret_outputs import SecretOutputs
     from sslsniff.commands.started.held_command import HeldCommand
+    from sslsniff.functions.calls.exchange_calls import ExchangeCalls
+    from sslsniff.functions.capture.served_probes import ServedProbes
     from sslsniff.kernel.containers.cgroup_filter import CgroupFilter
-    from sslsniff.live.functions.key_log_probes import KeyLogProbes
-    from sslsniff.live.functions.served_probes import ServedProbes
     from sslsniff.live.holding.holder import Holder
+    from sslsniff.live.key_log_probes import KeyLogProbes
     from sslsniff.matching.probe_set import ReturnStyle
-    from sslsniff.tracing.calls.exchange_calls import ExchangeCalls
 
 _TRACERS = frozenset(("strace", "ltrace", "gdb", "gdbserver", "lldb", "lldb-server", "rr", "dlv"))
 """Programs that trace what they start (ptrace(2)); a process that is held has a tracer already."""
@@ -175,8 +175,8 @@ def _calls(plan: "ServedPlan | None") -> "tuple[ExchangeCalls | None, ServedProb
     """Return what collects the calls of exchanges, and what probes their functions."""
     if plan is None:
         return None, None
-    from sslsniff.live.functions.served_probes import ServedProbes
-    from sslsniff.tracing.calls.exchange_calls import ExchangeCalls
+    from sslsniff.functions.calls.exchange_calls import ExchangeCalls
+    from sslsniff.functions.capture.served_probes import ServedProbes
 
     calls = ExchangeCalls(plan.places, has_tasks=plan.task is not None)
     return calls, ServedProbes(plan.places, plan.task, calls)
@@ -277,12 +277,12 @@ def _import_other_modules(options: WatchOptions) -> None:
     import sslsniff.commands.pump
 
     if options.pcap:
-        import sslsniff.sinks.capture_writer
+        import sslsniff.outputs.pcap.capture_writer
     if options.har:
-        import sslsniff.sinks.har.archive
+        import sslsniff.outputs.har.archive
     if options.report:
-        import sslsniff.sinks.report.report
+        import sslsniff.outputs.report.report
     if options.redact or options.redact_pattern:
         import sslsniff.redaction.redactor
     if options.wants_statistics:
-        import sslsniff.sinks.statistics.statistics_sink  # noqa: F401
+        import sslsniff.outputs.statistics.statistics_sink  # noqa: F401

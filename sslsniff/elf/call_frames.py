@@ -5,7 +5,7 @@ import weakref
 from enum import Enum
 from typing import NamedTuple
 
-from sslsniff.elf.dwarf.byte_reader import Bytes, DamagedError
+from sslsniff.elf.byte_reader import Bytes, DamagedError
 from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.frame_descriptions import FrameDescription, FrameDescriptions
 

@@ -9,8 +9,8 @@ from bisect import bisect_right
 from functools import cached_property
 from typing import NamedTuple
 
-from sslsniff.elf.dwarf.byte_reader import Bytes, DamagedError
-from sslsniff.elf.dwarf.debug_sections import DebugSections
+from sslsniff.elf.byte_reader import Bytes, DamagedError
+from sslsniff.elf.debug_sections import DebugSections
 from sslsniff.elf.elf_file import Elf
 
 _OMITTED = 0xFF

@@ -38,9 +38,9 @@ from sslsniff.live.unseen.unseen_tls import UnseenTls
 
 if TYPE_CHECKING:
     from sslsniff.kernel.spill_file import Spill
-    from sslsniff.live.functions.key_log_probes import KeyLogProbes
-    from sslsniff.live.functions.served_probes import ServedProbes
     from sslsniff.live.holding.holder import Holder
+    from sslsniff.live.key_log_probes import KeyLogProbes
+    from sslsniff.live.served_hits import ServedHits
 
 _WAIT_S = 0.1
 
@@ -87,7 +87,7 @@ class LiveCapture:
         most_cpu: float | None = None,
         note: Callable[[str], None],
         holder: "Holder | None" = None,
-        served: "ServedProbes | None" = None,
+        served: "ServedHits | None" = None,
         key_log: "KeyLogProbes | None" = None,
         named: Collection[int] = (),
     ) -> None:

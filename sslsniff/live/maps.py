@@ -16,7 +16,7 @@ from sslsniff.matching.object_layout import ObjectLayout, RustlsLayout
 from sslsniff.matching.probe_set import ProbedLibrary
 
 if TYPE_CHECKING:
-    from sslsniff.probing.functions.runtimes.task_location import TaskLocation
+    from sslsniff.fetching.task_location import TaskLocation
 
 LAYOUT_BITS = 10  # of an attach cookie
 MOST_LAYOUTS = 1 << LAYOUT_BITS

@@ -13,7 +13,7 @@ from sslsniff.matching.object_layout import RustlsLayout
 from sslsniff.matching.probe_set import ProbedLibrary
 
 if TYPE_CHECKING:
-    from sslsniff.live.functions.key_log_probes import KeyLogProbes
+    from sslsniff.live.key_log_probes import KeyLogProbes
 
 _FORK = ("process_fork", "sched_process_fork")
 _LIFE = (("process_exec", "sched_process_exec"), ("process_exit", "sched_process_exit"))

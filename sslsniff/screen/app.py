@@ -18,6 +18,7 @@ from textual.widgets import ContentSwitcher, Input, Static
 
 from sslsniff.core.errors import OutputError, SslsniffError, grouped
 from sslsniff.core.escaping import escape
+from sslsniff.filters.filters import Filter
 from sslsniff.screen import saving
 from sslsniff.screen.captured.capture_store import Store
 from sslsniff.screen.contents.capture_lines import capture_lines, state_of
@@ -31,7 +32,6 @@ from sslsniff.screen.views.statistics_view import StatisticsView
 from sslsniff.screen.widgets.expression_input import ExpressionInput
 from sslsniff.screen.widgets.line_view import LineView
 from sslsniff.screen.widgets.save_line import SaveLine
-from sslsniff.sinks.filters import Filter
 
 VIEWS = ("exchanges", "connections", "statistics", "capture", "keys")
 _OFFERED = {

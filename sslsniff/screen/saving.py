@@ -12,11 +12,11 @@ from typing import Any
 
 from sslsniff.core.errors import OutputError, counted
 from sslsniff.core.escaping import escape_lines
+from sslsniff.destinations.output_files import check_output, open_output
+from sslsniff.forms.json.encoded_json import encoded_json
 from sslsniff.kernel import privileges
 from sslsniff.screen.captured.capture_process import PREFIX, own_command
 from sslsniff.screen.captured.rebuilt_exchanges import data_of, exchange_of
-from sslsniff.sinks.encoded_json import encoded_json
-from sslsniff.sinks.output_files import check_output, open_output
 
 Object = dict[str, Any]
 
@@ -98,7 +98,7 @@ def _save_json(path: str, rows: Iterable[Saved]) -> None:
 
 
 def _save_har(path: str, rows: Iterable[Saved]) -> None:
-    from sslsniff.sinks.har.archive import HarSink
+    from sslsniff.outputs.har.archive import HarSink
 
     with open_output(path) as file:
         sink = HarSink(file)

@@ -17,8 +17,8 @@ import pytest
 from sslsniff.capture_files.replay import ReplaySource
 from sslsniff.core.exchanges.exchange_builder import ExchangeBuilder
 from sslsniff.core.flows import Flows
+from sslsniff.forms.json.json_lines import JsonSink
 from sslsniff.screen.captured.rebuilt_exchanges import data_of
-from sslsniff.sinks.json_lines import JsonSink
 from tests.corpus.test_pcaps import CAPTURES
 from tests.unit.capture_files.foreign import FAR, NEAR, Wire
 from tests.unit.captures import READ, WRITE, Step, answer, get, http1_steps, http2_steps, post

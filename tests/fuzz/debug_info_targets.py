@@ -11,9 +11,9 @@ from elftools.elf.elffile import ELFFile
 
 with atheris.instrument_imports(include=["sslsniff.elf"]):
     from sslsniff.elf.call_frames import cfa_at
-    from sslsniff.elf.dwarf import scanner
-    from sslsniff.elf.dwarf.debug_info import open_debug_info
     from sslsniff.elf.elf_file import Elf
+    from sslsniff.functions.dwarf import scanner
+    from sslsniff.functions.dwarf.debug_info import open_debug_info
 
 from sslsniff.core.errors import ElfError
 from tests.fuzz.described_program import (

@@ -10,7 +10,7 @@ from pathlib import Path
 _ROOT = Path(__file__).parents[2]
 _BUILT = _ROOT / ".cache/fuzz/built"
 _TARGET = ("-target", "x86_64-linux-gnu.2.28", "-shared", "-fPIC")
-_SOURCES = ("sslsniff/elf/dwarf/scanner.c", "sslsniff/elf/dwarf/lines.c")
+_SOURCES = ("sslsniff/functions/dwarf/scanner.c", "sslsniff/functions/dwarf/lines.c")
 # Undefined behaviour ends the process, and libFuzzer sees which branches an input takes.
 _WATCHED = (
     *("-O1", "-g", "-Ibpf", "-fsanitize=undefined", "-fsanitize-trap=undefined"),

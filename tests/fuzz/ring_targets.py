@@ -23,8 +23,8 @@ with atheris.instrument_imports(include=["sslsniff.live", "sslsniff.kernel", "ss
     from sslsniff.live.preload.preload_capture import PreloadCapture
     from sslsniff.live.preload.unseen_libraries import UnseenLibraries
 
-from sslsniff.sinks.capture_writer import PcapSink
-from sslsniff.sinks.json_lines import JsonSink
+from sslsniff.forms.json.json_lines import JsonSink
+from sslsniff.outputs.pcap.capture_writer import PcapSink
 from tests.unit.kernel.memory.ring_writer import PAGE, SIZE, make_memory, send
 
 PROGRAMS = 3

@@ -5,26 +5,16 @@ from collections.abc import Callable
 import atheris
 
 with atheris.instrument_imports(include=["sslsniff.probing.functions"]):
-    from sslsniff.probing.functions.conditions.condition import is_met
-    from sslsniff.probing.functions.conditions.condition_check import check_condition
-    from sslsniff.probing.functions.conditions.condition_parser import parse_condition
-    from sslsniff.probing.functions.conditions.condition_steps import condition_steps
-    from sslsniff.probing.functions.expression_run import CanonicalFrame, ExpressionContext
-    from sslsniff.probing.functions.fetching import FetchContext, WantedValue, compile_fetch
-    from sslsniff.probing.functions.location_expressions import expression_location
-    from sslsniff.probing.functions.sites.static_arguments import static_arguments
+    from sslsniff.functions.conditions.condition import is_met
+    from sslsniff.functions.conditions.condition_check import check_condition
+    from sslsniff.functions.conditions.condition_parser import parse_condition
+    from sslsniff.functions.conditions.condition_steps import condition_steps
+    from sslsniff.functions.locations.expression_run import CanonicalFrame, ExpressionContext
+    from sslsniff.functions.locations.location_expressions import expression_location
+    from sslsniff.functions.places.static_arguments import static_arguments
+    from sslsniff.functions.values.fetching import FetchContext, WantedValue, compile_fetch
 
 from sslsniff.core.errors import FilterError
-from sslsniff.elf.dwarf.function_model import Language
-from sslsniff.elf.dwarf.type_model import (
-    Boolean,
-    Enumeration,
-    Floating,
-    Integer,
-    Member,
-    Pointer,
-    Structure,
-)
 from sslsniff.fetching.fetch import Fetch
 from sslsniff.fetching.fetch_steps import MOST_DATA_BYTES, encode
 from sslsniff.fetching.locations import RBP, RDI, RSI, in_memory, in_register
@@ -36,7 +26,17 @@ from sslsniff.fetching.traced_values import (
     Text,
     Value,
 )
-from tests.unit.probing.functions.stopped_program import run_fetch
+from sslsniff.functions.dwarf.function_model import Language
+from sslsniff.functions.dwarf.type_model import (
+    Boolean,
+    Enumeration,
+    Floating,
+    Integer,
+    Member,
+    Pointer,
+    Structure,
+)
+from tests.unit.functions.stopped_program import run_fetch
 
 _PLACE = 0x1010
 _REGISTERS = [

@@ -12,7 +12,7 @@ from sslsniff.kernel import procfs
 from tests.live.refusals import sniff
 from tests.live.watching import Watch
 from tests.unit.captures import wait_ended
-from tests.unit.sinks.test_pcap_killed import judged
+from tests.unit.outputs.pcap.test_pcap_killed import judged
 from tests.workload.load import Load
 from tests.workload.processes import PATIENCE_S
 from tests.workload.servers import Certificate

@@ -13,7 +13,7 @@ from tests.live.running import requests
 from tests.live.sniffer import LOADER, READY, SSLSNIFF
 from tests.live.test_model_calls import CALLS, call, captured_calls
 from tests.live.test_stats import VERSIONS
-from tests.unit.sinks.report.pages import Parts
+from tests.unit.outputs.report.pages import Parts
 from tests.workload.browser import chromium
 from tests.workload.curl import curl, results
 from tests.workload.servers import Certificate, Server

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslsniff.probing.functions.trace_places import Place, PlaceKind
-from sslsniff.tracing.calls.call_builder import CallBuilder
+from sslsniff.fetching.trace_places import Place, PlaceKind
+from sslsniff.functions.calls.call_builder import CallBuilder
 from tests.unit.traced import Journal, hit, place
 
 MOST_OPEN = 5

@@ -20,7 +20,7 @@ from sslsniff.core.flows import Flows
 from sslsniff.core.model import Address, Chunk, Connection, Direction, LossCause, Process
 from sslsniff.core.roles import Roles
 from sslsniff.decoders.messages import Side
-from sslsniff.sinks.capture_writer import PcapSink
+from sslsniff.outputs.pcap.capture_writer import PcapSink
 from tests.chunks_only import ChunksOnly
 
 READ, WRITE = Direction.READ, Direction.WRITE

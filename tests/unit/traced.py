@@ -1,12 +1,12 @@
 """Places, hits and calls of an imagined program, for tests of what becomes of them."""
 
 from sslsniff.fetching.fetch import Fetch
+from sslsniff.fetching.hit_records import Hit
+from sslsniff.fetching.trace_places import Place, PlaceKind
 from sslsniff.fetching.traced_values import Value
-from sslsniff.live.functions.hit_records import Hit
+from sslsniff.functions.outputs.thread_names import ThreadNames
+from sslsniff.functions.outputs.traced_call import CallSink, TracedCall
 from sslsniff.machine_code.probe_sites import Cost
-from sslsniff.probing.functions.trace_places import Place, PlaceKind
-from sslsniff.sinks.calls.thread_names import ThreadNames
-from sslsniff.sinks.calls.traced_call import CallSink, TracedCall
 
 START_NS = 1_763_700_000_123_456_789
 PATH = "/bin/demo"

@@ -19,9 +19,9 @@ from sslsniff.commands.ending import handle_unless_ignored
 from sslsniff.commands.options.agent_options import AgentOptions, parse_agent
 from sslsniff.commands.printing import note
 from sslsniff.core.errors import ConfigurationError, SslsniffError, counted
+from sslsniff.destinations.missing_packages import how_to_install
 from sslsniff.kernel import privileges
 from sslsniff.screen.captured.capture_process import own_command
-from sslsniff.sinks.missing_packages import how_to_install
 
 _WAIT_S = 0.5
 _END_S = 10.0

@@ -9,22 +9,18 @@ from typing import NamedTuple, TextIO
 from sslsniff.commands.options.trace_options import TraceOptions
 from sslsniff.commands.text_output import open_text_output, painter
 from sslsniff.core.errors import OutputError
-from sslsniff.probing.functions.conditions.condition_parser import parse_condition
-from sslsniff.sinks.calls.call_filters import (
+from sslsniff.destinations.output_files import STANDARD_OUTPUT, check_output, no_standard_output
+from sslsniff.functions.conditions.condition_parser import parse_condition
+from sslsniff.functions.outputs.call_filters import (
     CallsThatMeet,
     CallsUnder,
     ShallowCalls,
     ShownCalls,
     SlowCalls,
 )
-from sslsniff.sinks.calls.call_lines import CallLines, CallSummaryLine
-from sslsniff.sinks.calls.thread_names import ThreadNames
-from sslsniff.sinks.calls.traced_call import CallSink
-from sslsniff.sinks.output_files import (
-    STANDARD_OUTPUT,
-    check_output,
-    no_standard_output,
-)
+from sslsniff.functions.outputs.call_lines import CallLines, CallSummaryLine
+from sslsniff.functions.outputs.thread_names import ThreadNames
+from sslsniff.functions.outputs.traced_call import CallSink
 
 
 class ChosenCalls(NamedTuple):
@@ -75,7 +71,7 @@ def open_call_sinks(
     if _wants_text(options):
         stream = open_text_output(options.output, options.force, standard, closing, reader_gone)
         if options.json:
-            from sslsniff.sinks.calls.call_json import CallJson  # with orjson
+            from sslsniff.functions.outputs.call_json import CallJson  # with orjson
 
             sinks.append(CallJson(stream.buffer, names))
         else:
@@ -84,12 +80,12 @@ def open_call_sinks(
         stream = open_text_output(None, False, sys.stderr, closing, reader_gone)
         sinks.append(CallSummaryLine(stream))
     if options.chrome_trace:
-        from sslsniff.sinks.calls.chrome_trace import ChromeTrace
+        from sslsniff.functions.outputs.chrome_trace import ChromeTrace
 
         file = open_text_output(options.chrome_trace, options.force, None, closing, reader_gone)
         sinks.append(ChromeTrace(file.buffer, names))
     if options.folded:
-        from sslsniff.sinks.calls.folded_stacks import FoldedStacks
+        from sslsniff.functions.outputs.folded_stacks import FoldedStacks
 
         file = open_text_output(options.folded, options.force, None, closing, reader_gone)
         sinks.append(FoldedStacks(file))

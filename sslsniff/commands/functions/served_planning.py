@@ -7,19 +7,15 @@ from typing import NamedTuple
 from sslsniff.commands.file_limits import reading_within_limits
 from sslsniff.commands.functions.safe_places import without_unsafe
 from sslsniff.core.errors import TargetError
-from sslsniff.elf.dwarf.debug_info import DebugInfo, open_debug_info
 from sslsniff.elf.elf_file import Elf
-from sslsniff.live.functions.function_capture import require_kernel
-from sslsniff.live.functions.traced_files import traced_files
-from sslsniff.probing.functions.runtimes.goroutines import goroutine_location
-from sslsniff.probing.functions.runtimes.task_location import TaskLocation
-from sslsniff.probing.functions.runtimes.tokio_tasks import (
-    has_tokio,
-    other_runtime,
-    tokio_task_location,
-)
-from sslsniff.probing.functions.sites.trace_plan import PlanOptions, plan_functions
-from sslsniff.probing.functions.trace_places import Place
+from sslsniff.fetching.task_location import TaskLocation
+from sslsniff.fetching.trace_places import Place
+from sslsniff.functions.capture.function_capture import require_kernel
+from sslsniff.functions.capture.traced_files import traced_files
+from sslsniff.functions.dwarf.debug_info import DebugInfo, open_debug_info
+from sslsniff.functions.places.trace_plan import PlanOptions, plan_functions
+from sslsniff.functions.runtimes.goroutines import goroutine_location
+from sslsniff.functions.runtimes.tokio_tasks import has_tokio, other_runtime, tokio_task_location
 
 
 class ServedPlan(NamedTuple):

@@ -15,11 +15,11 @@ from sslsniff.kernel import privileges
 if TYPE_CHECKING:
     from sslsniff.commands.started.held_command import HeldCommand
     from sslsniff.core.events import Exited
-    from sslsniff.live.functions.function_capture import FunctionCapture
-    from sslsniff.live.functions.hit_records import Hit
-    from sslsniff.live.functions.stack_reader import StackReader
-    from sslsniff.probing.functions.trace_places import Place
-    from sslsniff.tracing.calls.call_builder import CallBuilder
+    from sslsniff.fetching.hit_records import Hit
+    from sslsniff.fetching.trace_places import Place
+    from sslsniff.functions.calls.call_builder import CallBuilder
+    from sslsniff.functions.capture.function_capture import FunctionCapture
+    from sslsniff.functions.capture.stack_reader import StackReader
 
 _POLL_S = 0.1
 _STACK_COST = ", and about 7 us for its stack"  # docs/benchmarks.md
@@ -34,9 +34,9 @@ def trace(arguments: Sequence[str]) -> int:
     control = CaptureControl(options.end_within)  # signals end this process until it traces
     privileges.require()
     from sslsniff.commands.functions.chosen_calls import check_call_outputs
+    from sslsniff.functions.capture.function_capture import require_kernel
+    from sslsniff.functions.capture.traced_files import traced_files
     from sslsniff.kernel.loaders.loading import require_library
-    from sslsniff.live.functions.function_capture import require_kernel
-    from sslsniff.live.functions.traced_files import traced_files
 
     require_kernel()
     require_library("co-re")
@@ -75,9 +75,9 @@ def _trace_places(
     control: CaptureControl,
 ) -> bool:
     """Probe ``places``, let ``held`` start, and show what is hit; return whether that is all."""
-    from sslsniff.live.functions.fetch_tables import Use
-    from sslsniff.live.functions.function_capture import FunctionCapture
-    from sslsniff.live.functions.stack_reader import StackReader
+    from sslsniff.fetching.fetch_tables import Use
+    from sslsniff.functions.capture.function_capture import FunctionCapture
+    from sslsniff.functions.capture.stack_reader import StackReader
     from sslsniff.live.scope import Scope
 
     pids = (held.pid,) if held else tuple(options.pid)
@@ -123,9 +123,9 @@ def _show_calls(
     If not, that was said.
     """
     from sslsniff.commands.functions.chosen_calls import open_call_sinks
-    from sslsniff.sinks.calls.call_lines import summary_line
-    from sslsniff.sinks.calls.traced_call import TraceSummary
-    from sslsniff.tracing.calls.call_builder import CallBuilder, no_stack
+    from sslsniff.functions.calls.call_builder import CallBuilder, no_stack
+    from sslsniff.functions.outputs.call_lines import summary_line
+    from sslsniff.functions.outputs.traced_call import TraceSummary
 
     sinks = open_call_sinks(options, standard, closing, control.reader_gone, capture.ended_process)
     builder = CallBuilder(places, sinks.first, read_stack=stacks.read if stacks else no_stack)
@@ -210,8 +210,8 @@ def _show_numbers(
 ) -> None:
     """Show what the kernel counted, when all processes ended or the user ends the trace."""
     from sslsniff.commands.text_output import open_text_output
-    from sslsniff.probing.functions.trace_places import timed_functions
-    from sslsniff.sinks.calls import call_tables
+    from sslsniff.fetching.trace_places import timed_functions
+    from sslsniff.functions.outputs import call_tables
 
     stream = open_text_output(options.output, options.force, standard, closing, control.reader_gone)
     control.before_exit = lambda: note(f"what was counted is not shown: {NO_TIME}")

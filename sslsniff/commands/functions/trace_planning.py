@@ -7,24 +7,20 @@ from sslsniff.commands.file_limits import reading_within_limits
 from sslsniff.commands.functions.safe_places import without_unsafe
 from sslsniff.commands.options.trace_options import TraceOptions
 from sslsniff.core.errors import TargetError
-from sslsniff.elf.dwarf.debug_info import open_debug_info
 from sslsniff.elf.elf_file import Elf
 from sslsniff.fetching.fetch import FetchLimits
-from sslsniff.probing.functions.conditions.condition_parser import parse_condition
-from sslsniff.probing.functions.runtimes.tokio_tasks import has_tokio, tokio_task_location
-from sslsniff.probing.functions.sites.debug_info_gaps import shown_names
-from sslsniff.probing.functions.sites.point_plans import (
-    plan_address,
-    plan_line,
-    plan_static_probes,
-)
-from sslsniff.probing.functions.sites.trace_plan import (
+from sslsniff.fetching.trace_places import Place, PlaceKind, timed_functions
+from sslsniff.functions.conditions.condition_parser import parse_condition
+from sslsniff.functions.dwarf.debug_info import open_debug_info
+from sslsniff.functions.places.debug_info_gaps import shown_names
+from sslsniff.functions.places.point_plans import plan_address, plan_line, plan_static_probes
+from sslsniff.functions.places.trace_plan import (
     MOST_FUNCTIONS_WITH_RESULTS,
     PlanOptions,
     TracePlan,
     plan_functions,
 )
-from sslsniff.probing.functions.trace_places import Place, PlaceKind, timed_functions
+from sslsniff.functions.runtimes.tokio_tasks import has_tokio, tokio_task_location
 
 _NO_DURATION = "an inlined call, a line, an address or a static probe has no duration"
 

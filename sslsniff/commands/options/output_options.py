@@ -8,12 +8,12 @@ from sslsniff.commands.options import values
 from sslsniff.commands.options.end_option import add_end_within
 from sslsniff.commands.options.kafka_options import add_kafka
 from sslsniff.commands.options.parser import REPEATABLE, CommandParser
-from sslsniff.sinks.output_files import STANDARD_OUTPUT
+from sslsniff.destinations.output_files import STANDARD_OUTPUT
 
 if TYPE_CHECKING:
     import regex
 
-    from sslsniff.sinks.filters import Filter
+    from sslsniff.filters.filters import Filter
 
 MOST_BODY_BYTES = 16 << 20
 """So much of a body is kept, if nothing else is asked for."""
@@ -88,7 +88,7 @@ class OutputOptions:
         """Return the filter, None if there is none; raises ``FilterError``."""
         if self.filter is None:
             return None
-        from sslsniff.sinks.filters import parse
+        from sslsniff.filters.filters import parse
 
         return parse(self.filter)
 

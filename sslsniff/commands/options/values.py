@@ -201,7 +201,7 @@ def processor_share(text: str) -> float:
 
 def group_keys(text: str) -> tuple[str, ...]:
     """Return the names in ``text``, such as host,path, of what statistics are grouped by."""
-    from sslsniff.sinks.statistics.outcome import KEYS
+    from sslsniff.statistics.outcome import KEYS
 
     names = tuple(dict.fromkeys(text.split(",")))
     for each in names:

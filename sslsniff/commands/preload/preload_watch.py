@@ -12,13 +12,13 @@ from sslsniff.commands.printing import note
 from sslsniff.commands.pump import pump
 from sslsniff.commands.started.held_command import HeldCommand
 from sslsniff.core.errors import KernelError
+from sslsniff.filters.filters import Filter
 from sslsniff.kernel import privileges
 from sslsniff.kernel.memory.ring_set import RingSet
 from sslsniff.live.preload.memory_limits import own_limit
 from sslsniff.live.preload.preload_capture import PreloadCapture
 from sslsniff.live.preload.preload_environment import preload_environment
 from sslsniff.live.preload.unseen_libraries import UnseenLibraries
-from sslsniff.sinks.filters import Filter
 
 
 def watch_preloaded(

@@ -20,8 +20,8 @@ from sslsniff.commands.pump import pump
 from sslsniff.commands.text_output import open_lines
 from sslsniff.core.errors import NO_TIME
 from sslsniff.core.sink import Sink
-from sslsniff.sinks.remote.new_results import NewResults
-from sslsniff.sinks.text.summary import SummarySink
+from sslsniff.destinations.new_results import NewResults
+from sslsniff.forms.text.summary import SummarySink
 
 
 def decode(arguments: Sequence[str]) -> int:
@@ -48,7 +48,7 @@ def decode(arguments: Sequence[str]) -> int:
         source.persist = results.persist
         shown: list[Sink] = [results]
         if expression is not None:
-            from sslsniff.sinks.filtered import FilteredSink
+            from sslsniff.filters.filtered import FilteredSink
 
             shown = [FilteredSink(expression, [results])]
         is_whole = pump(source, shown, options, control)

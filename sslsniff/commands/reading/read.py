@@ -18,7 +18,7 @@ from sslsniff.commands.pump import pump
 from sslsniff.commands.reading.progress_bar import ReadSoFar, progress_bar
 from sslsniff.core.model import Exchange
 from sslsniff.core.sink import Sink
-from sslsniff.sinks.output_files import STANDARD_OUTPUT
+from sslsniff.destinations.output_files import STANDARD_OUTPUT
 
 
 def read(arguments: Sequence[str]) -> int:

@@ -30,7 +30,7 @@ from sslsniff.commands.text_output import open_lines
 from sslsniff.core.errors import NO_READER, NO_TIME, SslsniffError
 from sslsniff.core.model import Loss, LossCause
 from sslsniff.core.sink import Summary
-from sslsniff.sinks.text.summary import summary_lines
+from sslsniff.forms.text.summary import summary_lines
 
 _PIPE_BYTES = 1 << 20
 """The most without rights (man 7 pipe)."""

@@ -73,7 +73,7 @@ def _decode(pipe: Pipe, options: ReadOptions, share: Share, output: TextIO) -> S
         )
         sinks: list[Sink] = [sender, *text_sinks(options, text)]
         if expression is not None:
-            from sslsniff.sinks.filtered import FilteredSink
+            from sslsniff.filters.filtered import FilteredSink
 
             sinks = [FilteredSink(expression, sinks)]
         is_whole = pump(source, [places, *sinks], options, control)

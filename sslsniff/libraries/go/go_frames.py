@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from sslsniff.core.errors import ElfError
+from sslsniff.elf.byte_reader import Bytes, DamagedError
 from sslsniff.elf.call_frames import CallFrame, RegisterOffset, RegisterRule, RuleKind
-from sslsniff.elf.dwarf.byte_reader import Bytes, DamagedError
 from sslsniff.libraries.go.function_table import GoDescription, GoFunctions
 from sslsniff.libraries.go.memory import WORD_BYTES, Memory
 

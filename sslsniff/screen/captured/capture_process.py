@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 import sslsniff
+from sslsniff.destinations.line_queue import LineQueue
 from sslsniff.screen.courtesy import Courtesy
-from sslsniff.sinks.queued.line_queue import LineQueue
 
 PREFIX = "sslsniff: "
 """How each note of sslsniff begins on standard error."""

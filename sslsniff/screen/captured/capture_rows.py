@@ -6,8 +6,8 @@ from typing import Any
 
 from sslsniff.core import statements
 from sslsniff.core.errors import counted
-from sslsniff.sinks.queued.short_lines import ShortExchange
-from sslsniff.sinks.text import pieces
+from sslsniff.forms.json.short_lines import ShortExchange
+from sslsniff.forms.text import pieces
 
 Object = dict[str, Any]
 

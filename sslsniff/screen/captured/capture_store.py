@@ -12,15 +12,15 @@ from typing import Any
 
 import orjson
 
-from sslsniff.screen.captured.capture_rows import ConnectionRow, ExchangeRow
-from sslsniff.sinks.queued.short_lines import (
+from sslsniff.forms.json.short_lines import (
     IS_EXCHANGE,
     IS_FRAME,
     ShortExchange,
     is_frame_of,
     without_bodies,
 )
-from sslsniff.sinks.statistics.outcome import Outcome
+from sslsniff.screen.captured.capture_rows import ConnectionRow, ExchangeRow
+from sslsniff.statistics.outcome import Outcome
 
 Object = dict[str, Any]
 

@@ -5,10 +5,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from sslsniff.filters.filters import Filter
 from sslsniff.screen.captured.capture_rows import ExchangeRow
 from sslsniff.screen.captured.capture_store import Store
 from sslsniff.screen.captured.rebuilt_exchanges import exchange_of_line
-from sslsniff.sinks.filters import Filter
 
 _SLICE_S = 0.01
 """How long exchanges are matched before keys are looked at again."""

@@ -24,8 +24,8 @@ from sslsniff.core.model import (
 from sslsniff.core.statements import statement_of
 from sslsniff.decoders.inner.models.model_call import ModelCall
 from sslsniff.decoders.messages import Frame, Header, Headers, Side
-from sslsniff.sinks.json_lines import JsonSink
-from sslsniff.sinks.queued.short_lines import (
+from sslsniff.forms.json.json_lines import JsonSink
+from sslsniff.forms.json.short_lines import (
     IS_EXCHANGE,
     IS_FRAME,
     ShortExchange,

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from sslsniff.core.errors import grouped
 from sslsniff.core.escaping import escape
+from sslsniff.forms.text import pieces
 from sslsniff.screen.captured.capture_process import PREFIX
 from sslsniff.screen.captured.capture_store import MOST_EXCHANGE_BYTES, MOST_EXCHANGES, Store
 from sslsniff.screen.widgets.shown_line import (
@@ -15,7 +16,6 @@ from sslsniff.screen.widgets.shown_line import (
     styled_line,
     title,
 )
-from sslsniff.sinks.text import pieces
 
 _NOT_PROBED = "not probed: "
 

@@ -10,6 +10,10 @@ from sslsniff.core.escaping import escape, escape_lines
 from sslsniff.core.model import Body
 from sslsniff.core.statements import shown_parameter
 from sslsniff.decoders.inner.models.model_apis import answer_so_far
+from sslsniff.forms.model_calls import llm_object
+from sslsniff.forms.text import pieces
+from sslsniff.forms.text.bodies import body_lines, indent_json
+from sslsniff.forms.text.hexdump import hexdump
 from sslsniff.screen.captured.capture_rows import ExchangeRow
 from sslsniff.screen.captured.rebuilt_exchanges import data_of, headers_of, nanoseconds
 from sslsniff.screen.widgets.shown_line import (
@@ -22,10 +26,6 @@ from sslsniff.screen.widgets.shown_line import (
     styled_line,
     title,
 )
-from sslsniff.sinks.model_calls import llm_object
-from sslsniff.sinks.text import pieces
-from sslsniff.sinks.text.bodies import body_lines, indent_json
-from sslsniff.sinks.text.hexdump import hexdump
 
 Object = dict[str, Any]
 Lines = list[ShownLine]

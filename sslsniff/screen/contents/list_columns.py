@@ -5,9 +5,9 @@ from datetime import datetime
 from functools import lru_cache
 from operator import attrgetter
 
+from sslsniff.forms.text import pieces
 from sslsniff.screen.captured.capture_rows import UNKNOWN, ConnectionRow, ExchangeRow
 from sslsniff.screen.widgets.row_table import Column
-from sslsniff.sinks.text import pieces
 
 _OPEN = "..."
 _STATUS_STYLES = {1: "dim", 2: "green", 3: "yellow", 4: "bold red", 5: "bold red"}

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable
 
+from sslsniff.forms.text import pieces
 from sslsniff.screen.captured.capture_rows import UNKNOWN
 from sslsniff.screen.widgets.row_table import Column
-from sslsniff.sinks.statistics.groups import Group, Groups
-from sslsniff.sinks.statistics.outcome import Outcome
-from sslsniff.sinks.text import pieces
+from sslsniff.statistics.groups import Group, Groups
+from sslsniff.statistics.outcome import Outcome
 
 GROUPINGS = {
     "host": ("host",),

@@ -8,11 +8,11 @@ from typing import Any
 
 from sslsniff.core.errors import grouped
 from sslsniff.core.escaping import escape
+from sslsniff.forms.text import pieces
+from sslsniff.forms.text.cutting import cut_end, padded
 from sslsniff.screen.captured.capture_rows import ConnectionRow, ExchangeRow
 from sslsniff.screen.captured.rebuilt_exchanges import frame_objects, nanoseconds
 from sslsniff.screen.widgets.shown_line import DIM, FAULT, ShownLine, named_line, styled_line, title
-from sslsniff.sinks.text import pieces
-from sslsniff.sinks.text.cutting import cut_end, padded
 
 Object = dict[str, Any]
 Lines = list[ShownLine]

@@ -13,6 +13,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
+from sslsniff.filters.filters import Filter
 from sslsniff.screen.captured.capture_rows import ExchangeRow
 from sslsniff.screen.captured.capture_store import Object, Store
 from sslsniff.screen.captured.exchange_list import ExchangeList
@@ -31,7 +32,6 @@ from sslsniff.screen.views.sortable import SortableView
 from sslsniff.screen.widgets.line_view import LineView
 from sslsniff.screen.widgets.row_table import RowTable
 from sslsniff.screen.widgets.shown_line import ShownLine
-from sslsniff.sinks.filters import Filter
 
 PANES = ("Exchange", "Messages", "Conversation", "Frames", "Waterfall", "Hex")
 _SOON_S = 0.005

@@ -12,7 +12,7 @@ from sslsniff.screen.captured.capture_store import Store
 from sslsniff.screen.contents.statistics_lines import GROUPINGS, Statistics, statistics_columns
 from sslsniff.screen.views.sortable import SortableView
 from sslsniff.screen.widgets.row_table import RowTable
-from sslsniff.sinks.statistics.groups import Group
+from sslsniff.statistics.groups import Group
 
 
 class StatisticsView(SortableView, Container):

@@ -11,8 +11,8 @@ from textual.widgets import Input
 
 from sslsniff.core.errors import FilterError
 from sslsniff.core.escaping import escape
+from sslsniff.filters.filters import OPERATORS, Filter, parse
 from sslsniff.screen.widgets.input_line import InputLine
-from sslsniff.sinks.filters import OPERATORS, Filter, parse
 
 _MEANINGS = {
     "a": "CSS, scripts, fonts, images",

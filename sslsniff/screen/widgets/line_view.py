@@ -11,8 +11,8 @@ from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from sslsniff.forms.text.cutting import width as columns_of
 from sslsniff.screen.widgets.shown_line import ShownLine
-from sslsniff.sinks.text.cutting import width as columns_of
 
 
 class LineView(ScrollView, can_focus=True):

@@ -17,7 +17,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from sslsniff.sinks.text.cutting import cut_end, cut_middle, padded
+from sslsniff.forms.text.cutting import cut_end, cut_middle, padded
 
 _GAP = " "
 _MARK_COLUMNS = 2

@@ -13,12 +13,12 @@ from elftools.elf.sections import SymbolTableSection
 from sslsniff.core.events import Exited
 from sslsniff.fetching.fetch import Fetch
 from sslsniff.fetching.fetch_steps import FetchStep
-from sslsniff.live.functions.fetch_tables import Use
-from sslsniff.live.functions.function_capture import FunctionCapture
-from sslsniff.live.functions.hit_records import Hit
+from sslsniff.fetching.fetch_tables import Use
+from sslsniff.fetching.hit_records import Hit
+from sslsniff.fetching.trace_places import Place, PlaceKind
+from sslsniff.functions.capture.function_capture import FunctionCapture
 from sslsniff.live.scope import Scope
 from sslsniff.machine_code.probe_sites import Cost
-from sslsniff.probing.functions.trace_places import Place, PlaceKind
 from tests.workload.processes import PROGRAMS, Process, started
 
 MEMORY = 0x50000000

@@ -8,13 +8,13 @@ import pytest
 
 from sslsniff.core.events import Exited
 from sslsniff.fetching.fetch_steps import MOST_DATA_BYTES, MOST_STEPS, FetchStep, StepKind
+from sslsniff.fetching.fetch_tables import DATA_SIZES
+from sslsniff.fetching.hit_records import Hit
+from sslsniff.fetching.trace_places import PlaceKind
+from sslsniff.functions.capture.function_capture import RING_BYTES, FunctionCapture
 from sslsniff.kernel import release
 from sslsniff.kernel.loaders import uprobe_multi
-from sslsniff.live.functions.fetch_tables import DATA_SIZES
-from sslsniff.live.functions.function_capture import RING_BYTES, FunctionCapture
-from sslsniff.live.functions.hit_records import Hit
 from sslsniff.live.scope import Scope
-from sslsniff.probing.functions.trace_places import PlaceKind
 from tests.live.functions.fetched import (
     MAPPED,
     MEMORY,

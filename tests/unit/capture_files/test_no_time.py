@@ -16,10 +16,10 @@ from sslsniff.core.sink import Summary
 from sslsniff.screen.captured.capture_store import Store
 from sslsniff.screen.contents.exchange_panes import exchange_lines, message_lines
 from sslsniff.screen.contents.stream_diagrams import frame_lines, waterfall_lines
-from sslsniff.sinks.statistics.outcome import Outcome
+from sslsniff.statistics.outcome import Outcome
 from tests.unit.exchanges import START_NS
+from tests.unit.outputs.report.pages import Parts
 from tests.unit.screen.captured_lines import lines_of
-from tests.unit.sinks.report.pages import Parts
 
 ROOT = Path(__file__).parents[3]
 CAPTURES = ROOT / "pcaps"

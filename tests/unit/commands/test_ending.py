@@ -70,7 +70,7 @@ def test_what_is_written_is_not_abandoned() -> None:
     for name in _WRITERS:
         __import__(name)
     script = """
-write = {"__name__": "sslsniff.sinks.output_files"}
+write = {"__name__": "sslsniff.destinations.output_files"}
 exec("def write():\\n  while True: pass", write)
 with control.abandonable():
     write["write"]()

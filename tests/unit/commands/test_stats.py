@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sslsniff.sinks.statistics.outcome import Outcome
+from sslsniff.statistics.outcome import Outcome
 from tests.terminal import shown_on_terminal
 from tests.unit.captures import READ, WRITE, Taker, answer, get
 

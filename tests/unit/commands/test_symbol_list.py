@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from sslsniff.core.errors import ElfError
-from sslsniff.elf.dwarf.debug_info import open_debug_info
 from sslsniff.elf.elf_file import Elf
+from sslsniff.functions.dwarf.debug_info import open_debug_info
 from tests import hostile_files
 from tests.unit import rust_files
 from tests.unit.rust_files import assembled, function

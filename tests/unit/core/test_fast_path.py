@@ -18,9 +18,9 @@ from sslsniff.core.flows import Flows
 from sslsniff.core.model import Connection, Direction
 from sslsniff.core.ring_records import Records
 from sslsniff.core.sink import Sink, Summary
+from sslsniff.forms.json.json_lines import JsonSink
 from sslsniff.libraries.rustls.joiner import RustlsConnections
-from sslsniff.sinks.capture_writer import PcapSink
-from sslsniff.sinks.json_lines import JsonSink
+from sslsniff.outputs.pcap.capture_writer import PcapSink
 from tests.unit.kernel.ring import laid_out
 
 OFFSET_NS = 1_700_000_000_000_000_000

@@ -10,14 +10,14 @@ import pytest
 
 from sslsniff.core.statements import statement_of, without_literals
 from sslsniff.decoders.databases.statement import Statement, first_word
+from sslsniff.filters.filtered import FilteredSink
+from sslsniff.filters.filters import parse
+from sslsniff.forms.json.json_lines import JsonSink
+from sslsniff.outputs.lines.terminal import TerminalSink
 from sslsniff.screen.captured.capture_store import Store
 from sslsniff.screen.captured.rebuilt_exchanges import exchange_of
 from sslsniff.screen.contents.exchange_panes import exchange_lines
-from sslsniff.sinks.filtered import FilteredSink
-from sslsniff.sinks.filters import parse
-from sslsniff.sinks.json_lines import JsonSink
-from sslsniff.sinks.statistics.outcome import Outcome
-from sslsniff.sinks.text.terminal import TerminalSink
+from sslsniff.statistics.outcome import Outcome
 from tests.unit.captures import READ, WRITE, Taker
 from tests.unit.decoders.databases.database_wires import (
     MY_COLUMNS,
@@ -38,7 +38,7 @@ from tests.unit.decoders.databases.database_wires import (
     resp,
 )
 from tests.unit.decoders.wires import C, S, Step
-from tests.unit.sinks.test_messages import after_prefix, objects, shown
+from tests.unit.outputs.lines.test_messages import after_prefix, objects, shown
 
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")
 SELECT = b"SELECT name\n  FROM users WHERE id = $1"

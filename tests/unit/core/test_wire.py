@@ -12,11 +12,10 @@ from sslsniff.core.events import DIRECTIONS, EventKind
 from sslsniff.core.model import Address, Direction, LossCause
 from sslsniff.core.ring_records import BUSY, DISCARDED, PADDING_BYTES, Records
 from sslsniff.decoders.messages import Side
-from sslsniff.fetching import fetch_steps
+from sslsniff.fetching import fetch_steps, fetch_tables, hit_records
 from sslsniff.fetching.fetch_steps import FetchStep, StepKind
 from sslsniff.kernel.loaders.libbpf import OBJECT
 from sslsniff.live import maps
-from sslsniff.live.functions import fetch_tables, hit_records
 from tests.btf import enums, structs
 
 STRUCTS = structs(OBJECT)

@@ -9,8 +9,8 @@ import struct
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
+from sslsniff.fetching.fetch_tables import DATA_SIZES, STACK_DATA_SIZES
 from sslsniff.kernel.loaders.libbpf import OBJECT
-from sslsniff.live.functions.fetch_tables import DATA_SIZES, STACK_DATA_SIZES
 
 MOST_BYTES = 48
 _INSTRUCTION = struct.Struct("<BBhi")

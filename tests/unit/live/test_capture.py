@@ -95,7 +95,7 @@ def test_a_plain_capture_imports_nothing_of_traces() -> None:
     code = (
         "import sys\n"
         "import sslsniff.commands.watch, sslsniff.commands.chosen_sinks, sslsniff.commands.pump\n"
-        "import sslsniff.live.capture, sslsniff.live.planner, sslsniff.sinks.json_lines\n"
+        "import sslsniff.live.capture, sslsniff.live.planner, sslsniff.forms.json.json_lines\n"
         "words = ('.functions', '.calls', '.dwarf', 'elftools')\n"
         "print([name for name in sys.modules if any(word in name for word in words)])\n"
     )

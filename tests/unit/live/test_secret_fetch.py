@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sslsniff.core.logged_secret import LoggedSecret
-from sslsniff.live.functions.secret_fetch import fetch_secret, read_secret
+from sslsniff.live.secret_fetch import fetch_secret, read_secret
 from sslsniff.matching.key_log.chains import Chain
 from sslsniff.matching.probe_set import KeyLogPlace
-from sslsniff.sinks.secrets.key_log_file import KeyLogFile
+from sslsniff.outputs.keylog.key_log_file import KeyLogFile
 
 DATA = struct.Struct("<40s32sQ64s")
 

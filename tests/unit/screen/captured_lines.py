@@ -14,9 +14,9 @@ from pathlib import Path
 
 from sslsniff.core.model import Connection, Exchange, InnerMessage
 from sslsniff.decoders.messages import Header, ServerSentEvent, Side
-from sslsniff.sinks.json_lines import JsonSink
-from sslsniff.sinks.queued.line_queue import LineQueue
-from sslsniff.sinks.queued.short_lines import ShortLines
+from sslsniff.destinations.line_queue import LineQueue
+from sslsniff.forms.json.json_lines import JsonSink
+from sslsniff.forms.json.short_lines import ShortLines
 from tests.unit.exchanges import START_NS, connection, exchange, request, response
 
 _BATCH_S = 0.02

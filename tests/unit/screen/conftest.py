@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
+from sslsniff.forms.json.short_lines import IS_EXCHANGE
 from sslsniff.screen.app import ScreenApp
 from sslsniff.screen.captured.capture_store import Store
 from sslsniff.screen.contents.statistics_lines import Statistics
-from sslsniff.sinks.queued.short_lines import IS_EXCHANGE
 from tests.unit.screen.captured_lines import lines_of
 from tests.unit.screen.keyboard import CAPTURE, Keyboard, Script
 

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sslsniff.decoders.messages import Header
+from sslsniff.filters.filters import parse
+from sslsniff.outputs.har.entry import entry
 from sslsniff.screen.captured.rebuilt_exchanges import exchange_of
-from sslsniff.sinks.filters import parse
-from sslsniff.sinks.har.entry import entry
 from tests.unit.exchanges import exchange, request, response
 from tests.unit.screen.captured_lines import written
 

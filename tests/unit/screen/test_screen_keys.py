@@ -2,13 +2,13 @@
 
 import pytest
 
+from sslsniff.filters.filters import parse
 from sslsniff.screen.app import ScreenApp
 from sslsniff.screen.captured import exchange_list
 from sslsniff.screen.contents.list_columns import local_time
 from sslsniff.screen.views.connection_view import ConnectionView
 from sslsniff.screen.views.statistics_view import StatisticsView
 from sslsniff.screen.widgets.line_view import LineView
-from sslsniff.sinks.filters import parse
 from tests.unit.screen.captured_lines import event_lines, exchange_line
 from tests.unit.screen.keyboard import Keyboard, Play
 

@@ -11,9 +11,9 @@ import pytest
 from sslsniff.core.errors import OutputError
 from sslsniff.core.model import Request
 from sslsniff.decoders.messages import Header
+from sslsniff.filters.filters import OPERATORS
 from sslsniff.screen.saving import curl_command
 from sslsniff.screen.widgets.expression_input import _MEANINGS
-from sslsniff.sinks.filters import OPERATORS
 from tests.unit.exchanges import exchange, request, response
 from tests.unit.screen.captured_lines import written
 

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from sslsniff.core.model import Address, Body, Connection, Exchange, Request, Response
 from sslsniff.decoders.databases.statement import Statement
 from sslsniff.decoders.messages import Frame, Header, Omitted, Side
+from sslsniff.forms.json.json_lines import JsonSink
+from sslsniff.forms.json.short_lines import IS_EXCHANGE, IS_FRAME, ShortExchange, without_bodies
 from sslsniff.screen.captured import capture_store
 from sslsniff.screen.captured.capture_rows import ExchangeRow
 from sslsniff.screen.captured.capture_store import Store
@@ -19,14 +21,7 @@ from sslsniff.screen.captured.rebuilt_exchanges import (
     frame_objects,
     object_of_line,
 )
-from sslsniff.sinks.json_lines import JsonSink
-from sslsniff.sinks.queued.short_lines import (
-    IS_EXCHANGE,
-    IS_FRAME,
-    ShortExchange,
-    without_bodies,
-)
-from sslsniff.sinks.statistics.outcome import Outcome
+from sslsniff.statistics.outcome import Outcome
 from tests.unit.exchanges import START_NS, connection, exchange, request, response
 from tests.unit.screen.captured_lines import short_lines, written
 

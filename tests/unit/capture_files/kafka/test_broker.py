@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, TopicPartition
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from sslsniff.capture_files.kafka import schema
-from sslsniff.sinks.missing_packages import how_to_install
+from sslsniff.destinations.missing_packages import how_to_install
 from tests.workload.kafka.broker import Broker, running_broker
 from tests.workload.kafka.consumers import consumers, exchanges_in
 from tests.workload.otlp_agent import running_agent

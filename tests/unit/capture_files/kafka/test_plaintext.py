@@ -16,8 +16,8 @@ from sslsniff.capture_files.replay import ReplaySource
 from sslsniff.core.events import Addresses, Closed, Data, Event, Opened
 from sslsniff.core.flows import Flows
 from sslsniff.core.model import Address, Chunk, Connection, Direction, LossCause
-from sslsniff.sinks.remote.kafka_plaintext import KafkaPlaintext
-from sslsniff.sinks.tables.exchange_columns import exchange_columns
+from sslsniff.forms.exchange_columns import exchange_columns
+from sslsniff.outputs.kafka.kafka_plaintext import KafkaPlaintext
 from tests.chunks_only import ChunksOnly
 from tests.unit.exchanges import START_NS, connection
 

@@ -15,8 +15,8 @@ from sslsniff.commands.functions.chosen_calls import (
 )
 from sslsniff.commands.options.trace_options import TraceOptions, parse_trace
 from sslsniff.core.errors import OutputError
-from sslsniff.sinks.calls.traced_call import TraceSummary
-from sslsniff.tracing.calls.call_builder import CallBuilder
+from sslsniff.functions.calls.call_builder import CallBuilder
+from sslsniff.functions.outputs.traced_call import TraceSummary
 from tests.unit.traced import ENTRY, RETURN, hit, place
 
 PLACES = [place(ENTRY, "f"), place(RETURN, "f"), place(ENTRY, "g"), place(RETURN, "g")]

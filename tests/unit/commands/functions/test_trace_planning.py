@@ -9,8 +9,8 @@ import pytest
 from sslsniff.commands.functions.trace_planning import plan_trace
 from sslsniff.commands.options.trace_options import parse_trace
 from sslsniff.core.errors import FilterError, TargetError
-from sslsniff.probing.functions.sites.trace_plan import TracePlan
-from sslsniff.probing.functions.trace_places import PlaceKind
+from sslsniff.fetching.trace_places import PlaceKind
+from sslsniff.functions.places.trace_plan import TracePlan
 
 FUNCTIONS = Path("tests/workload/functions")
 LINE = "traceme.c:28"

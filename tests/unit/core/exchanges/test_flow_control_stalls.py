@@ -14,8 +14,8 @@ from sslsniff.core.sink import FlowControlStall, Sink
 from sslsniff.decoders.http2 import frames as f
 from sslsniff.decoders.http2.frames import PREFACE
 from sslsniff.decoders.messages import Http2Totals, Side
-from sslsniff.sinks.json_lines import JsonSink
-from sslsniff.sinks.text.frame_lines import FrameLines
+from sslsniff.forms.json.json_lines import JsonSink
+from sslsniff.outputs.lines.frame_lines import FrameLines
 from tests.unit.decoders.wires import C, S, frame
 
 MS = 1_000_000

@@ -15,8 +15,8 @@ from sslsniff.core.model import Chunk, Connection, Direction, Exchange
 from sslsniff.core.sink import Sink
 from sslsniff.decoders.http2.frames import HEADERS
 from sslsniff.decoders.messages import Undecoded
-from sslsniff.sinks.json_lines import JsonSink
-from sslsniff.sinks.text.summary import SummarySink
+from sslsniff.forms.json.json_lines import JsonSink
+from sslsniff.forms.text.summary import SummarySink
 from tests.unit.core.exchanges.hoards import HOARDS
 from tests.unit.core.exchanges.wire import READ, REQUEST, RESPONSE, WRITE
 from tests.unit.decoders.http2_wires import ASK, HELLO

@@ -13,7 +13,7 @@ from sslsniff.core.model import Chunk, Connection, Direction, Process
 from sslsniff.decoders.http1 import known_heads
 from sslsniff.decoders.http2 import heads
 from sslsniff.decoders.messages import Side
-from sslsniff.sinks.json_lines import JsonSink
+from sslsniff.forms.json.json_lines import JsonSink
 from tests.unit.decoders.http2_wires import HELLO
 from tests.unit.decoders.wires import frame
 

@@ -5,9 +5,9 @@ from opentelemetry.trace.status import StatusCode
 
 from sslsniff.core.model import Exchange
 from sslsniff.decoders.http2.frames import DATA, GOAWAY, HEADERS, RST_STREAM
-from sslsniff.sinks.filters import parse
-from sslsniff.sinks.remote.exchange_spans import span_of
-from sslsniff.sinks.statistics.outcome import Outcome
+from sslsniff.filters.filters import parse
+from sslsniff.outputs.otlp.exchange_spans import span_of
+from sslsniff.statistics.outcome import Outcome
 from tests.unit.core.exchanges.wire import READ, WRITE, Wire
 from tests.unit.decoders.http2_wires import ASK, HELLO, block
 from tests.unit.decoders.wires import frame

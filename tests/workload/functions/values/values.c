@@ -1,4 +1,4 @@
-/* Functions whose arguments are of all types of C; tests/unit/probing/functions/values has their values. */
+/* Functions whose arguments are of all types of C; tests/unit/functions/values has their values. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-// Functions whose arguments are of Go's types; tests/unit/probing/functions/values has their values.
+// Functions whose arguments are of Go's types; tests/unit/functions/values has their values.
 package main
 
 import (

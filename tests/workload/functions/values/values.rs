@@ -1,4 +1,4 @@
-//! Functions whose arguments are of Rust's types; tests/unit/probing/functions/values has their
+//! Functions whose arguments are of Rust's types; tests/unit/functions/values has their
 //! values.
 #![allow(unused_variables, clippy::all)]
 

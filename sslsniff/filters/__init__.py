@@ -1,0 +1,1 @@
+"""Which exchanges are shown? Filter expressions, and what passes only those to outputs."""

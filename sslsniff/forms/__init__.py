@@ -1,0 +1,1 @@
+"""How is an exchange written, the same way in all outputs? As text, as JSON, as columns."""

@@ -1,0 +1,1 @@
+"""How is an exchange written as JSON? As docs/json.md says, and in short for the screen."""

@@ -1,0 +1,69 @@
+"""The last JSON lines of a capture: what was lost, and its figures (docs/json.md)."""
+
+from typing import Any, BinaryIO
+
+from sslsniff.core.model import NotProbed
+from sslsniff.core.sink import Sink, Summary
+from sslsniff.forms.json.encoded_json import encoded_json
+
+Object = dict[str, Any]
+
+
+class JsonSummary(Sink):
+    """Writes to ``stream`` at the end of the capture only."""
+
+    wants_messages = False
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def summary(self, summary: Summary) -> None:
+        """See ``Sink``."""
+        for loss in summary.losses:
+            line: Object = {
+                "type": "loss",
+                "time": None,
+                "cause": loss.cause.value,
+                "events": loss.events,
+                "bytes": loss.bytes,
+            }
+            self._stream.write(encoded_json(line) + b"\n")
+        line = {
+            "type": "summary",
+            "exchanges": summary.exchanges,
+            "connections": summary.connections,
+            "joined_connections": summary.joined,
+            "bytes": summary.bytes,
+            "lost_events": sum(loss.events for loss in summary.losses),
+            "lost_bytes": sum(loss.bytes for loss in summary.losses),
+            "duration_s": round(summary.duration_ns / 1e9, 6),
+        }
+        if summary.shown is not None:
+            line["shown"] = summary.shown
+        if summary.evictions:
+            line["evictions"] = summary.evictions
+        if summary.left_out is not None:
+            line["left_out_connections"] = summary.left_out
+        if summary.not_probed is not None:
+            line["not_probed"] = [*map(_not_probed, summary.not_probed)]
+        self._stream.write(encoded_json(line) + b"\n")
+
+    def flush(self) -> None:
+        """See ``Sink``."""
+        self._stream.flush()
+
+
+def _not_probed(found: NotProbed) -> Object:
+    return {
+        "library": found.library,
+        "version": found.version,
+        "file": found.file,
+        "files": found.files,
+        "pid": found.first and found.first.pid,
+        "comm": found.first and found.first.comm,
+        "processes": found.processes,
+        "connections": found.connections,
+        "peer": found.peer or None,
+        "reason": found.reason,
+        "remedy": found.remedy or None,
+    }

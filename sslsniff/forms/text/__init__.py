@@ -1,0 +1,1 @@
+"""How do people read an exchange? Lines, bodies, sizes, times, within a terminal's width."""

@@ -1,0 +1,1 @@
+"""Which calls does a program make? sslsniff trace, --calls, symbols: from debug info to output."""

@@ -1,0 +1,1 @@
+"""Where is a value at an instruction? DWARF's location expressions, as steps that fetch."""

@@ -1,0 +1,1 @@
+"""Exchanges with their calls as slices on a time line: --chrome-trace."""

@@ -1,0 +1,1 @@
+"""Exchanges or plaintext, sent to Kafka: --kafka."""

@@ -1,0 +1,1 @@
+"""The secrets of connections, in a file for Wireshark: --keylog."""

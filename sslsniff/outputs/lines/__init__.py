@@ -1,0 +1,1 @@
+"""Lines for people, as exchanges end: --frames, -v and -vv show more."""

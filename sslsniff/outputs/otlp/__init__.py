@@ -1,0 +1,1 @@
+"""OpenTelemetry: spans, metrics and logs, sent by OTLP: --otlp."""

@@ -1,0 +1,1 @@
+"""The real packets of watched connections, with their secrets: --packets."""

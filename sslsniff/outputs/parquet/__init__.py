@@ -1,0 +1,1 @@
+"""Parquet files, in folders by date and hour: --parquet."""

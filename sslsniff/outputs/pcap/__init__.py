@@ -1,0 +1,1 @@
+"""Captures for Wireshark: --pcap."""

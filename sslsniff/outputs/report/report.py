@@ -1,0 +1,255 @@
+"""A report: one page for a browser, written when the capture ends.
+
+While exchanges pass, it keeps a bounded number of them (``kept_exchanges``), and adds all of them
+up by host, path and so on. What is kept is encoded at once, as the page will have it.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from importlib.metadata import version
+from typing import Any, BinaryIO
+
+from sslsniff.core.model import Connection, Exchange, NotProbed
+from sslsniff.core.sink import FlowControlStall, Sink, Summary
+from sslsniff.core.statements import shown_statement
+from sslsniff.decoders.messages import Undecoded
+from sslsniff.forms.json.encoded_json import encoded_json
+from sslsniff.forms.text import pieces
+from sslsniff.outputs.report.connection_objects import stall_object
+from sslsniff.outputs.report.details import Details, cut
+from sslsniff.outputs.report.group_objects import group_objects, total_object
+from sslsniff.outputs.report.kept_exchanges import KeptExchanges
+from sslsniff.outputs.report.page_file import PageFile
+from sslsniff.outputs.report.page_source import page
+from sslsniff.statistics.groups import Groups
+from sslsniff.statistics.outcome import Outcome
+
+Object = dict[str, Any]
+
+_GROUPINGS = ("host", "path", "comm", "status", "protocol", "model")
+_MOST_GROUPS = 200
+"""Rows of each table of statistics."""
+
+_MOST_STALLS = 1000
+_MOST_REASONS = 100
+"""Reasons why bytes were not decoded; others are counted together."""
+
+_LISTED_CONNECTIONS = 100
+"""Connections that lost bytes; the others are counted."""
+
+_TARGET_CHARACTERS = 200
+
+
+class ReportSink(Sink):
+    """Writes a page to ``file``, which the caller closes, on ``close``.
+
+    ``source``: what was captured, for people. ``expression``: the filter, if there is one.
+    ``body_bytes``: see ``Details``. ``most_bytes``: see ``KeptExchanges``.
+    Raises ``OutputError`` if the file cannot be written.
+    """
+
+    wants_stalls = True
+
+    def __init__(
+        self,
+        file: BinaryIO,
+        *,
+        source: str,
+        expression: str | None,
+        body_bytes: int,
+        most_bytes: int,
+    ) -> None:
+        self.wants_bodies = body_bytes > 0
+        self._file = PageFile(file)
+        self._about: Object = {
+            "source": source,
+            "filter": expression,
+            "version": version("sslsniff"),
+            "body_bytes": body_bytes,
+        }
+        self._details = Details(body_bytes)
+        self._kept = KeptExchanges(most_bytes)
+        self._groups = {name: Groups((name,), _MOST_GROUPS) for name in _GROUPINGS}
+        self._stalls: OrderedDict[tuple[object, ...], Object] = OrderedDict()
+        self._stalls_left_out = 0
+        self._undecoded: dict[str, list[int]] = {}
+        self._summary: Summary | None = None
+
+    def exchange(self, exchange: Exchange) -> None:
+        """See ``Sink``."""
+        outcome = Outcome.of(exchange)
+        for name, groups in self._groups.items():
+            if name != "model" or outcome.model is not None:
+                groups.add(outcome)
+        head, bodies = self._details.head(exchange), self._details.bodies(exchange)
+        self._kept.add(exchange.connection, _row(exchange, outcome), _inert(head), _inert(bodies))
+
+    def stall(self, connection: Connection, stall: FlowControlStall, time_ns: int) -> None:
+        """See ``Sink``. A stall is reported twice if it lasts; the second time counts."""
+        key = connection.id, stall.stream, stall.side, stall.since_ns
+        self._stalls[key] = stall_object(connection, stall, time_ns)
+        if len(self._stalls) > _MOST_STALLS:
+            self._stalls.popitem(last=False)
+            self._stalls_left_out += 1
+
+    def undecoded(self, connection: Connection, message: Undecoded, time_ns: int) -> None:
+        """See ``Sink``."""
+        known = message.reason in self._undecoded or len(self._undecoded) < _MOST_REASONS
+        counts = self._undecoded.setdefault(message.reason if known else "other reasons", [0, 0])
+        counts[0] += 1
+        counts[1] += message.size
+
+    def closed(self, connection: Connection, time_ns: int) -> None:
+        """See ``Sink``."""
+        self._kept.closed(connection)
+        self._details.forget(connection, time_ns)
+
+    def summary(self, summary: Summary) -> None:
+        """See ``Sink``."""
+        self._summary = summary
+
+    def close(self) -> None:
+        """See ``Sink``: writes the page."""
+        kept = self._kept
+        connections = b",".join(kept.connections())
+        capture = encoded_json(self._capture())[:-1] + b',"connections":{' + connections + b"}}"
+        data = {
+            "capture": [_inert(capture)],
+            "rows": [b"[", *_joined(map(_inert, kept.rows)), b"]"],
+            "heads": _lines(kept.heads),
+            "bodies": _lines(kept.bodies),
+        }
+        self._file.write(page(data))
+
+    def _capture(self) -> Object:
+        """Return all that the page gets beside exchanges and connections."""
+        kept, summary = self._kept, self._summary
+        return {
+            **self._about,
+            "summary": None if summary is None else _summary(summary),
+            "total": total_object(self._groups["host"]),
+            "groups": {name: group_objects(groups) for name, groups in self._groups.items()},
+            "stalls": [*self._stalls.values()],
+            "stalls_left_out": self._stalls_left_out,
+            "undecoded": [
+                {"reason": reason, "times": times, "bytes": size}
+                for reason, (times, size) in self._undecoded.items()
+            ],
+            "dropped": {
+                "rows": kept.rows.dropped,
+                "heads": kept.heads.dropped,
+                "bodies": kept.bodies.dropped,
+            },
+        }
+
+
+def _row(exchange: Exchange, outcome: Outcome) -> list[object]:
+    """Return what the list shows of an exchange; ``page/data.js`` names the columns.
+
+    Times are microseconds; null if they are not known.
+    """
+    call = exchange.model_call
+    started_ns = exchange.started_ns
+    return [
+        started_ns // 1000 or None,
+        _span(started_ns, exchange.ended_ns),
+        _span(started_ns, exchange.first_byte_ns),
+        _span(started_ns, exchange.sent_ns),
+        exchange.stream,
+        outcome.method,
+        outcome.host,
+        _target(exchange),
+        outcome.path,
+        outcome.status,
+        outcome.protocol,
+        outcome.request_bytes,
+        outcome.response_bytes,
+        outcome.missing_bytes,
+        outcome.error,
+        outcome.is_failed,
+        None
+        if call is None
+        else [
+            outcome.model,
+            call.api,
+            outcome.input_tokens,
+            outcome.output_tokens,
+            _span(started_ns, call.first_output_ns),
+            [each.name for each in call.tool_calls[:10]],
+        ],
+    ]
+
+
+def _target(exchange: Exchange) -> str | None:
+    """Return the target of a request, or a statement to a database."""
+    if exchange.statement is not None:
+        return cut(shown_statement(exchange.statement), _TARGET_CHARACTERS)
+    request = exchange.request
+    return cut(request.target, _TARGET_CHARACTERS) if request and request.target else None
+
+
+def _span(start_ns: int, end_ns: int | None) -> int | None:
+    """Return ``span_ns`` in whole microseconds."""
+    span = pieces.span_ns(start_ns, end_ns)
+    return None if span is None else span // 1000
+
+
+def _inert(json: bytes) -> bytes:
+    r"""Return ``json`` without a ``<``: it cannot end the element of the page that it stands in.
+
+    ``\u003c`` means the same in a string (RFC 8259 section 7), and elsewhere JSON has no ``<``.
+    """
+    return json.replace(b"<", b"\\u003c")
+
+
+def _joined(items: Iterable[bytes]) -> list[bytes]:
+    return [part for item in items for part in (b",\n", item)][1:]
+
+
+def _lines(items: Iterable[bytes]) -> list[bytes]:
+    return [part for item in items for part in (item, b"\n")]
+
+
+def _summary(summary: Summary) -> Object:
+    lossy = summary.lossy_connections
+    return {
+        "exchanges": summary.exchanges,
+        "shown": summary.shown,
+        "connections": summary.connections,
+        "joined": summary.joined,
+        "bytes": summary.bytes,
+        "duration_ns": summary.duration_ns,
+        "left_out": summary.left_out,
+        "evictions": summary.evictions,
+        "unplaced_bytes": summary.unplaced_bytes,
+        "losses": [
+            {"cause": loss.cause.value, "events": loss.events, "bytes": loss.bytes}
+            for loss in summary.losses
+        ],
+        "lossy": [
+            {
+                "connection": each.id,
+                "process": str(each.process),
+                "remote": pieces.address(each.remote),
+                "missing": {cause.value: count for cause, count in each.missing.items()},
+            }
+            for each in lossy[:_LISTED_CONNECTIONS]
+        ],
+        "lossy_unlisted": max(0, len(lossy) - _LISTED_CONNECTIONS),
+        "not_probed": summary.not_probed
+        if summary.not_probed is None
+        else [*map(_not_probed, summary.not_probed)],
+    }
+
+
+def _not_probed(found: NotProbed) -> Object:
+    return {
+        "library": found.name,
+        "version": found.version,
+        "file": found.file,
+        "processes": found.processes,
+        "connections": found.connections,
+        "first": found.first and str(found.first),
+        "reason": found.reason,
+        "remedy": found.remedy,
+    }

@@ -1,0 +1,1 @@
+"""Statistics of exchanges at the end of a capture: --stats."""

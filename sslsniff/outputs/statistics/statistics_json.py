@@ -1,0 +1,75 @@
+"""Statistics as JSON lines: the objects of docs/json.md with the type ``statistics``."""
+
+from collections.abc import Sequence
+from typing import Any, BinaryIO
+
+from sslsniff.core.sink import Summary
+from sslsniff.forms.json.encoded_json import encoded_json
+from sslsniff.forms.text import pieces
+from sslsniff.outputs.statistics.statistics_sink import QUANTILES, StatisticsSink
+from sslsniff.statistics.durations import Durations
+from sslsniff.statistics.groups import Group, Groups
+
+Object = dict[str, Any]
+
+
+class StatisticsJson(StatisticsSink):
+    """Writes an object for each group at the end, and one for all exchanges together."""
+
+    def __init__(self, stream: BinaryIO, by: Sequence[str] = (), order: str = "count") -> None:
+        super().__init__(by, order)
+        self._stream = stream
+
+    def summary(self, summary: Summary) -> None:
+        """See ``Sink``."""
+        for line in statistics_objects(self._groups, summary.duration_ns, self._order):
+            self._stream.write(encoded_json(line) + b"\n")
+
+    def flush(self) -> None:
+        """See ``Sink``."""
+        self._stream.flush()
+
+
+def statistics_objects(groups: Groups, span_ns: int, order: str = "count") -> list[Object]:
+    """Return an object for each group, and last that of all exchanges.
+
+    ``span_ns``: how long the capture lasted. ``order``: see ``Groups.rows``.
+    """
+    return [
+        {
+            "type": "statistics",
+            "group": None if row.key is None else dict(zip(groups.by, row.key, strict=False)),
+            **_figures(row, groups.rate(row, span_ns)),
+        }
+        for row in (*groups.rows(order), groups.total())
+    ]
+
+
+def _figures(group: Group, rate: float | None) -> Object:
+    statuses = sorted(group.statuses.items(), key=lambda each: each[0] or 0)
+    return {
+        "exchanges": group.count,
+        "rate": None if rate is None else round(rate, 3),
+        "errors": group.errors,
+        "open": group.still_open,
+        "statuses": {
+            "none" if status is None else f"{status}xx": count for status, count in statuses
+        },
+        "request_bytes": group.request_bytes,
+        "response_bytes": group.response_bytes,
+        "missing_bytes": group.missing_bytes,
+        "first_byte_ms": _spans(group.first_byte),
+        "total_ms": _spans(group.total),
+        "model_calls": group.model_calls,
+        "input_tokens": group.input_tokens,
+        "output_tokens": group.output_tokens,
+    }
+
+
+def _spans(durations: Durations) -> Object:
+    spans = {name: durations.quantile(share) for name, share in QUANTILES.items()}
+    spans["max"] = durations.max_ns
+    return {
+        "count": durations.count,
+        **{name: span and pieces.milliseconds(span) for name, span in spans.items()},
+    }

@@ -1,0 +1,29 @@
+"""What the statistics as text and as JSON have in common: they add up exchanges."""
+
+from collections.abc import Sequence
+
+from sslsniff.core.model import Exchange
+from sslsniff.core.sink import Sink
+from sslsniff.statistics.groups import Groups
+from sslsniff.statistics.outcome import Outcome
+
+DEFAULT_KEYS = ("host", "method", "path")
+"""What exchanges are grouped by, if nothing else is asked for."""
+
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
+"""The quantiles that are shown, by their names."""
+
+
+class StatisticsSink(Sink):
+    """Adds up exchanges by the fields ``by`` of their outcomes; none means ``DEFAULT_KEYS``.
+
+    ``order``: what groups are sorted by at the end, one of ``groups.ORDERS``.
+    """
+
+    def __init__(self, by: Sequence[str] = (), order: str = "count") -> None:
+        self._groups = Groups(by or DEFAULT_KEYS)
+        self._order = order
+
+    def exchange(self, exchange: Exchange) -> None:
+        """See ``Sink``."""
+        self._groups.add(Outcome.of(exchange))

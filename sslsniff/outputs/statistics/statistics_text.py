@@ -1,0 +1,156 @@
+"""Statistics as a table for people."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TextIO
+
+from sslsniff.core.errors import counted
+from sslsniff.core.sink import Summary
+from sslsniff.forms.text import pieces
+from sslsniff.forms.text.lines import Field, Paint, endless, plain
+from sslsniff.outputs.statistics.statistics_sink import QUANTILES, StatisticsSink
+from sslsniff.outputs.statistics.statistics_table import GroupRow, table_lines
+from sslsniff.statistics.durations import Durations
+from sslsniff.statistics.groups import Group, Groups
+
+MOST_ROWS = 25
+"""Groups that are shown on a terminal. Files, pipes and JSON have all."""
+
+_UNKNOWN = "-"
+_OTHERS = "(others)"
+_ALL = "(all)"
+_HEADINGS = ("count", "rate/s", "errors", "bytes")
+_TOKENS = {"tokens in": "input_tokens", "out": "output_tokens"}
+"""What a table with model calls has, too: headings, and fields of a group."""
+_FIRST_BYTE, _TOTAL = "first byte", "total"
+_UNITS = ((1_000_000, 1_000, "us"), (1_000_000_000, 1_000_000, "ms"), (math.inf, 10**9, "s"))
+"""The unit of a span below a limit in nanoseconds, and how many it has."""
+
+
+class StatisticsTable(StatisticsSink):
+    """Writes a table to ``stream`` at the end, in the styles of ``paint``.
+
+    ``columns`` returns the width of the terminal, None if there is none.
+    """
+
+    def __init__(
+        self,
+        stream: TextIO,
+        by: Sequence[str] = (),
+        order: str = "count",
+        paint: Paint = plain,
+        columns: Callable[[], int | None] = endless,
+    ) -> None:
+        super().__init__(by, order)
+        self._stream = stream
+        self._paint = paint
+        self._columns = columns
+
+    def summary(self, summary: Summary) -> None:
+        """See ``Sink``."""
+        lines = statistics_lines(
+            self._groups, summary.duration_ns, self._order, self._paint, self._columns()
+        )
+        self._stream.writelines(f"{line}\n" for line in lines)
+
+    def flush(self) -> None:
+        """See ``Sink``."""
+        self._stream.flush()
+
+
+def statistics_lines(
+    groups: Groups,
+    span_ns: int,
+    order: str = "count",
+    paint: Paint = plain,
+    columns: int | None = None,
+) -> list[str]:
+    """Return the lines of a table of ``groups``, and what else is to be said of them.
+
+    ``span_ns``: how long the capture lasted. ``order``: see ``Groups.rows``. ``columns``: of the
+    terminal, None if there is none.
+    """
+    found, total = groups.rows(order), groups.total()
+    if not total.count:
+        return ["no exchanges"]
+    shown = found if columns is None else found[:MOST_ROWS]
+    more = _TOKENS if total.model_calls else {}
+    rows = [_headings(groups.by, more)]
+    for group in (*shown, total):
+        style = "method" if group is total else None
+        keys = [_ALL] if group is total else _keys(group)
+        figures = _figures(group, groups.rate(group, span_ns))
+        counted = {name: str(getattr(group, field)) for name, field in more.items()}
+        times = {_FIRST_BYTE: _spans(group.first_byte), _TOTAL: _spans(group.total)}
+        rows.append(GroupRow(keys, style, figures, counted, times))
+    lines = [*table_lines(rows, paint, columns)]
+    return [*lines, *_remarks(groups, total, found[len(shown) :])]
+
+
+def _headings(by: Sequence[str], more: Iterable[str]) -> GroupRow:
+    spans = [*QUANTILES, "max"]
+    times = {_FIRST_BYTE: spans, _TOTAL: spans}
+    return GroupRow(
+        by, "dim", [("dim", name) for name in _HEADINGS], {each: each for each in more}, times
+    )
+
+
+def _keys(group: Group) -> list[str]:
+    if group.key is None:
+        return [_OTHERS]
+    return [_UNKNOWN if value is None else str(value) for value in group.key]
+
+
+def _figures(group: Group, rate: float | None) -> list[Field]:
+    return [
+        (None, str(group.count)),
+        (None, _UNKNOWN if rate is None else _three_digits(rate)),
+        ("failure" if group.errors else None, str(group.errors)),
+        (None, pieces.size(group.request_bytes + group.response_bytes)),
+    ]
+
+
+def _spans(durations: Durations) -> list[str]:
+    quantiles = [durations.quantile(share) for share in QUANTILES.values()]
+    return [*map(_span, (*quantiles, durations.max_ns))]
+
+
+def _span(span_ns: int | None) -> str:
+    """Return a span of time with three digits, in the unit that fits."""
+    if span_ns is None:
+        return _UNKNOWN
+    divisor, unit = next(each[1:] for each in _UNITS if span_ns < each[0])
+    return f"{_three_digits(span_ns / divisor)} {unit}"
+
+
+def _three_digits(value: float) -> str:
+    return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f}"
+
+
+def _remarks(groups: Groups, total: Group, hidden: Sequence[Group]) -> Iterator[str]:
+    """Yield what the table does not say."""
+    if hidden:
+        count = sum(group.count for group in hidden)
+        yield (
+            f"{counted(len(hidden), 'more group')} with {counted(count, 'exchange')}:"
+            " all are in a file, a pipe, and JSON"
+        )
+    if groups.rest is not None:
+        yield (
+            f"{_OTHERS}: the first {len(groups.rows()) - 1} groups have rows of their own; these"
+            f" {counted(groups.rest.count, 'exchange')} are in none of them"
+        )
+    statuses = sorted(total.statuses.items(), key=lambda each: each[0] or 0)
+    yield "status: " + ", ".join(
+        f"{count} {'none' if status is None else f'{status}xx'}" for status, count in statuses
+    )
+    if total.still_open:
+        yield f"{counted(total.still_open, 'exchange')} still open at the end"
+    if total.total.count < total.count or total.first_byte.count < total.count:
+        yield (
+            f"times are known of {total.first_byte.count} first bytes and {total.total.count} ends:"
+            " of others, the request, the response or the end was not seen"
+        )
+    if total.missing_bytes:
+        missing = counted(total.missing_bytes, "byte of bodies is", "bytes of bodies are")
+        yield f"{missing} missing: see what was lost"

@@ -1,0 +1,1 @@
+"""How a capture goes, each second, for another process: --status-to."""

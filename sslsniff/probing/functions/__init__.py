@@ -1,1 +1,0 @@
-"""Functions to trace: where to probe them, and how a probe reads their arguments and results."""

@@ -1,1 +1,0 @@
-"""Where do results go? Text, JSON lines, HTTP Archives, capture files; and filters before them."""

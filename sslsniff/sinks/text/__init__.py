@@ -1,1 +1,0 @@
-"""How do people see traffic? Lines on a terminal."""

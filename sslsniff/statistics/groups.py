@@ -1,0 +1,223 @@
+"""Adds up exchanges by host, path, process, status, or whatever else an outcome has."""
+
+import operator
+from collections.abc import Callable, Sequence
+
+from sslsniff.statistics.durations import Durations
+from sslsniff.statistics.outcome import KEYS, Outcome
+
+Key = tuple[str | int | None, ...]
+"""The values of the fields by which exchanges are grouped, in their order."""
+
+MOST_GROUPS = 1000
+"""How many groups have a row of their own; all that come later join in one."""
+
+
+class Group:
+    """The figures of some exchanges. ``key``: what they have in common; None: all the others.
+
+    ``count``: of exchanges. ``still_open``: those of them that had not ended when the capture did.
+    ``errors``: see ``Outcome.is_failed``.
+    ``statuses``: how many had a status of each class, by its first digit; None: no status.
+    ``request_bytes``, ``response_bytes``: bodies as sent. ``missing_bytes``: those not captured.
+    ``first_byte``, ``total``: times until the response began, and until the end. Their ``count``
+    is lower than that of exchanges if some times are not known.
+    ``model_calls``, ``input_tokens``, ``output_tokens``: of model calls; tokens as servers say.
+
+    Memory: that of two ``Durations``, and a kilobyte.
+    """
+
+    __slots__ = (
+        "count",
+        "errors",
+        "first_byte",
+        "input_tokens",
+        "key",
+        "missing_bytes",
+        "model_calls",
+        "output_tokens",
+        "request_bytes",
+        "response_bytes",
+        "statuses",
+        "still_open",
+        "total",
+    )
+
+    def __init__(self, key: Key | None) -> None:
+        self.key = key
+        self.count = self.still_open = self.errors = 0
+        self.statuses: dict[int | None, int] = {}
+        self.request_bytes = self.response_bytes = self.missing_bytes = 0
+        self.first_byte, self.total = Durations(), Durations()
+        self.model_calls = self.input_tokens = self.output_tokens = 0
+
+    def add(self, outcome: Outcome) -> None:
+        """Add an exchange."""
+        self.count += 1
+        self.still_open += outcome.is_open
+        self.errors += outcome.is_failed
+        self._count_status(None if outcome.status is None else outcome.status // 100, 1)
+        self.request_bytes += outcome.request_bytes
+        self.response_bytes += outcome.response_bytes
+        self.missing_bytes += outcome.missing_bytes
+        if outcome.first_byte_ns is not None:
+            self.first_byte.add(outcome.first_byte_ns)
+        if outcome.duration_ns is not None:
+            self.total.add(outcome.duration_ns)
+        if outcome.model is not None:
+            self.model_calls += 1
+            self.input_tokens += outcome.input_tokens or 0
+            self.output_tokens += outcome.output_tokens or 0
+
+    def merge(self, other: "Group") -> None:
+        """Add all exchanges of ``other``, which does not change."""
+        for name in _SUMS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for status, count in other.statuses.items():
+            self._count_status(status, count)
+        self.first_byte.merge(other.first_byte)
+        self.total.merge(other.total)
+
+    def _count_status(self, status: int | None, count: int) -> None:
+        self.statuses[status] = self.statuses.get(status, 0) + count
+
+
+_SUMS = (
+    "count",
+    "still_open",
+    "errors",
+    "request_bytes",
+    "response_bytes",
+    "missing_bytes",
+    "model_calls",
+    "input_tokens",
+    "output_tokens",
+)
+
+
+def _total(share: float) -> Callable[[Group], float]:
+    """Return what gives a group's quantile of total times; below all others if it has none."""
+
+    def nanoseconds(group: Group) -> float:
+        span_ns = group.total.quantile(share)
+        return -1 if span_ns is None else span_ns
+
+    return nanoseconds
+
+
+ORDERS: dict[str, Callable[[Group], float]] = {
+    "count": lambda group: group.count,
+    "errors": lambda group: group.errors,
+    "bytes": lambda group: group.request_bytes + group.response_bytes,
+    "p50": _total(0.5),
+    "p90": _total(0.9),
+    "p99": _total(0.99),
+    "max": _total(1),
+    "tokens": lambda group: group.input_tokens + group.output_tokens,
+}
+"""What groups can be sorted by: the greatest first."""
+
+
+class Groups:
+    """The figures of exchanges, by the fields ``by`` of their outcomes, all of which are in KEYS.
+
+    No field: all are one group. The first ``most`` groups have rows of their own, which are
+    complete. The exchanges of all later ones are added up in ``rest``.
+
+    Memory: 5 to 40 KiB for each of ``most`` groups, at most 150 KiB: see ``Durations``.
+    """
+
+    def __init__(self, by: Sequence[str], most: int = MOST_GROUPS) -> None:
+        unknown = [name for name in by if name not in KEYS]
+        if unknown:
+            raise ValueError(f"{unknown[0]} is none of {', '.join(KEYS)}")
+        self.by = tuple(by)
+        self._key_of = _getter(self.by)
+        self.rest: Group | None = None
+        """The exchanges that are in no group of their own; None if there are none."""
+        self._most = most
+        self._groups: dict[Key, Group] = {}
+        self._first_ns: int | None = None
+        self._last_ns = 0
+
+    @property
+    def span_ns(self) -> int:
+        """The time from the beginning of the first exchange to the end of the last one."""
+        return 0 if self._first_ns is None else self._last_ns - self._first_ns
+
+    def add(self, outcome: Outcome) -> None:
+        """Add an exchange."""
+        start_ns = outcome.time_ns
+        spans = (outcome.duration_ns or 0, outcome.first_byte_ns or 0)
+        if start_ns:  # else it is not known
+            self._widen(start_ns, start_ns + max(spans))
+        self._group(self._key_of(outcome)).add(outcome)
+
+    def merge(self, other: "Groups") -> None:
+        """Add all exchanges of ``other``, which does not change and has all of ``by`` in its own.
+
+        Its groups may be smaller: grouping by ``(host, path)`` has what grouping by ``(host,)``
+        needs.
+        """
+        if not set(self.by) <= set(other.by):
+            raise ValueError(f"groups by {other.by} do not fit groups by {self.by}")
+        places = [other.by.index(name) for name in self.by]
+        if other._first_ns is not None:
+            self._widen(other._first_ns, other._last_ns)
+        for key, group in other._groups.items():
+            self._group(tuple(key[place] for place in places)).merge(group)
+        if other.rest is not None:
+            self._rest().merge(other.rest)
+
+    def __len__(self) -> int:
+        """Return how many groups have a row of their own."""
+        return len(self._groups)
+
+    def rows(self, order: str = "count") -> list[Group]:
+        """Return all groups: those with the most of ``order``, one of ORDERS, first, ``rest`` last.
+
+        They are the groups themselves, not copies: later exchanges are added to them.
+        """
+        size = ORDERS[order]
+        groups = sorted(self._groups.values(), key=lambda group: (-size(group), str(group.key)))
+        return groups if self.rest is None else [*groups, self.rest]
+
+    def total(self) -> Group:
+        """Return the figures of all exchanges together; its ``key`` is empty."""
+        whole = Group(())
+        for group in self.rows():
+            whole.merge(group)
+        return whole
+
+    def rate(self, group: Group, span_ns: int | None = None) -> float | None:
+        """Return the exchanges of ``group`` a second, over ``span_ns`` or else ``self.span_ns``.
+
+        None if that is 0: one instant has no rate.
+        """
+        span_ns = self.span_ns if span_ns is None else span_ns
+        return group.count * 1e9 / span_ns if span_ns > 0 else None
+
+    def _group(self, key: Key) -> Group:
+        group = self._groups.get(key)
+        if group is None:
+            if len(self._groups) >= self._most:
+                return self._rest()
+            group = self._groups[key] = Group(key)
+        return group
+
+    def _rest(self) -> Group:
+        if self.rest is None:
+            self.rest = Group(None)
+        return self.rest
+
+    def _widen(self, first_ns: int, last_ns: int) -> None:
+        if self._first_ns is None or first_ns < self._first_ns:
+            self._first_ns = first_ns
+        self._last_ns = max(self._last_ns, last_ns)
+
+
+def _getter(fields: tuple[str, ...]) -> Callable[[Outcome], Key]:
+    """Return what gets the values of ``fields``: a tuple, also if they are none or one."""
+    if len(fields) > 1:
+        return operator.attrgetter(*fields)
+    return lambda outcome: tuple(getattr(outcome, name) for name in fields)

@@ -1,0 +1,228 @@
+"""The figures of one exchange, from the exchange itself or from its JSON line."""
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from sslsniff.core.model import Exchange
+from sslsniff.core.sink import CAPTURE_ENDED
+from sslsniff.core.statements import method_of, without_literals
+from sslsniff.decoders.databases.statement import Statement
+from sslsniff.forms.grpc_calls import call_of
+from sslsniff.forms.text import pieces
+from sslsniff.statistics.path_patterns import path_pattern
+
+if TYPE_CHECKING:
+    from sslsniff.forms.json.short_lines import ShortExchange
+
+KEYS = ("host", "path", "comm", "pid", "status", "protocol", "method", "model", "error")
+"""The fields of an ``Outcome`` by which exchanges can be grouped."""
+
+_MOST_CHARACTERS = 100
+"""The length to which texts from the wire are cut; a host has 253 at most (RFC 1035)."""
+_MOST_HOST_CHARACTERS = 260
+
+_END_NOT_SEEN = (CAPTURE_ENDED, "evicted: ", "over ")
+"""How the errors of exchanges begin whose end was not seen: they lasted longer than is known."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class Outcome(NamedTuple):
+    """The figures of one exchange. None: not known, or there is none. Texts are not escaped.
+
+    Times are nanoseconds, in whole microseconds, as JSON lines have them.
+
+    ``time_ns``: when it began, since the epoch.
+    ``duration_ns``, ``first_byte_ns``: from then to its end, and to the response's beginning. None
+    if the request was not seen, the end was not seen, or the clock went back.
+    ``host``: with the port, if that was sent, in lower case; if no host was sent, the server's
+    address. ``path``: see ``path_pattern``. ``comm``, ``pid``: of the watched process.
+    ``request_bytes``, ``response_bytes``: bodies as sent. ``missing_bytes``: those not captured.
+    ``error``: why it ended early, else the status of a failed gRPC call, or a model's error.
+    ``is_open``: it had not ended when the capture did. That is no error.
+    ``model``: the one that answered, else the one that was asked for; with the tokens, of model
+    calls only.
+    """
+
+    time_ns: int
+    duration_ns: int | None
+    first_byte_ns: int | None
+    host: str | None
+    path: str
+    method: str | None
+    status: int | None
+    protocol: str
+    comm: str | None
+    pid: int | None
+    request_bytes: int
+    response_bytes: int
+    missing_bytes: int
+    error: str | None
+    is_open: bool = False
+    model: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+    @property
+    def is_failed(self) -> bool:
+        """Whether it counts as an error: it has one, or a status of 400 or more."""
+        return self.error is not None or (self.status is not None and self.status >= 400)
+
+    @classmethod
+    def of(cls, exchange: Exchange) -> Self:
+        """Return the figures of an exchange that ended."""
+        request, response = exchange.request, exchange.response
+        process, server = exchange.connection.process, exchange.connection.server
+        error, call, grpc = exchange.error, exchange.model_call, call_of(exchange)
+        statement = exchange.statement
+        start_ns = exchange.started_ns if request is not None or statement is not None else None
+        end_ns = None if _is_unfinished(error) else exchange.ended_ns
+        status = grpc.status if grpc else None
+        return cls(
+            time_ns=exchange.started_ns // 1000 * 1000,
+            duration_ns=_span(start_ns, end_ns),
+            first_byte_ns=_span(start_ns, exchange.first_byte_ns),
+            host=_host(request.host_and_port if request else None, server),
+            path=statement_pattern(statement)
+            if statement
+            else path_pattern(request.target if request else None),
+            method=_cut(method_of(exchange)),
+            status=response.status if response else None,
+            protocol=exchange.protocol[:_MOST_CHARACTERS],
+            comm=process.comm if process.is_known else None,
+            pid=process.pid if process.is_known else None,
+            request_bytes=request.body.size if request else 0,
+            response_bytes=response.body.size if response else 0,
+            missing_bytes=exchange.missing_bytes,
+            error=_error(
+                error,
+                status.name if status and status.code else None,
+                call.error if call else statement.error if statement else None,
+            ),
+            is_open=error == CAPTURE_ENDED,
+            model=_cut((call.answered_by or call.model) if call else None),
+            input_tokens=call.usage.input if call else None,
+            output_tokens=call.usage.output if call else None,
+        )
+
+    @classmethod
+    def of_short(cls, line: "ShortExchange", origin: dict[str, Any]) -> Self:
+        """Return the same from a short line; ``origin``: an object of its connection."""
+        request, response, server, error = line.request, line.response, origin["server"], line.error
+        start_ns = line.started_ns if request is not None else None
+        return cls(
+            time_ns=line.started_ns // 1000 * 1000,
+            duration_ns=_span(start_ns, None if _is_unfinished(error) else line.ended_ns),
+            first_byte_ns=_span(start_ns, line.first_byte_ns),
+            host=_host(
+                request.host if request else None,
+                (server["ip"], server["port"]) if server else None,
+            ),
+            path=path_pattern(request.target if request else None),
+            method=_cut(request.method if request else None),
+            status=response.status if response else None,
+            protocol=line.protocol[:_MOST_CHARACTERS],
+            comm=origin["comm"],
+            pid=origin["pid"],
+            request_bytes=request.size if request else 0,
+            response_bytes=response.size if response else 0,
+            missing_bytes=line.missing_bytes,
+            error=_error(error, None, None),
+            is_open=error == CAPTURE_ENDED,
+        )
+
+    @classmethod
+    def of_json(cls, line: dict[str, Any]) -> Self:
+        """Return the same from an ``exchange`` object of docs/json.md.
+
+        Raises ``KeyError``, ``TypeError`` or ``ValueError`` if it is none.
+        """
+        request, response, server = line["request"], line["response"], line["server"]
+        error, call, grpc = line["error"], line.get("llm"), line.get("grpc")
+        db = line.get("db")
+        spans = (line["duration_ms"], line["first_byte_ms"]) if request or db else (None, None)
+        if _is_unfinished(error):
+            spans = None, spans[1]
+        usage = call["usage"] if call else {}
+        return cls(
+            time_ns=_time_ns(line["time"]),
+            duration_ns=_from_milliseconds(spans[0]),
+            first_byte_ns=_from_milliseconds(spans[1]),
+            host=_host(
+                (request["authority"] or _first_host(request["headers"])) if request else None,
+                (server["ip"], server["port"]) if server else None,
+            ),
+            path=statement_pattern(Statement(db["system"], db["operation"], db["text"]))
+            if db
+            else path_pattern(request["target"] if request else None),
+            method=_cut(db["operation"] if db else request["method"] if request else None),
+            status=response["status"] if response else None,
+            protocol=line["protocol"][:_MOST_CHARACTERS],
+            comm=line["comm"],
+            pid=line["pid"],
+            request_bytes=request["body"]["size"] if request else 0,
+            response_bytes=response["body"]["size"] if response else 0,
+            missing_bytes=line["missing_bytes"],
+            error=_error(
+                error,
+                grpc["status_name"] if grpc and grpc["status"] else None,
+                call["error"] if call else db["error"] if db else None,
+            ),
+            is_open=error == CAPTURE_ENDED,
+            model=_cut((call["response_model"] or call["model"]) if call else None),
+            input_tokens=usage.get("input_tokens"),
+            output_tokens=usage.get("output_tokens"),
+        )
+
+
+def statement_pattern(statement: Statement) -> str:
+    """Return what statements alike have in common, as a path pattern is of paths."""
+    return without_literals(statement)[:_MOST_CHARACTERS]
+
+
+def _is_unfinished(error: str | None) -> bool:
+    return error is not None and error.startswith(_END_NOT_SEEN)
+
+
+def _error(error: str | None, grpc_status: str | None, of_model: str | None) -> str | None:
+    """Return the first error there is; ``error`` is the exchange's own."""
+    if error is not None and error != CAPTURE_ENDED:
+        return _cut(error)
+    return _cut(f"grpc: {grpc_status}" if grpc_status else of_model)
+
+
+def _span(start_ns: int | None, end_ns: int | None) -> int | None:
+    """Return ``span_ns`` rounded to microseconds, as JSON lines have it."""
+    span = pieces.span_ns(start_ns, end_ns)
+    return None if span is None else (span + 500) // 1000 * 1000
+
+
+def _time_ns(shown: str | None) -> int:
+    """Return an RFC 3339 time in nanoseconds since the epoch; 0: it is not known."""
+    if shown is None:
+        return 0
+    return (datetime.fromisoformat(shown) - _EPOCH) // _MICROSECOND * 1000
+
+
+def _from_milliseconds(span_ms: float | None) -> int | None:
+    if span_ms is None or span_ms < 0:
+        return None
+    return round(span_ms * 1000) * 1000
+
+
+def _host(sent: str | None, server: tuple[str, int] | None) -> str | None:
+    if sent:
+        return sent[:_MOST_HOST_CHARACTERS].lower()
+    if server is None:
+        return None
+    ip, port = server
+    return f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
+
+
+def _first_host(headers: list[list[str | None]]) -> str | None:
+    return next((value for name, value in headers if name and name.lower() == "host"), None)
+
+
+def _cut(text: str | None) -> str | None:
+    return text and text[:_MOST_CHARACTERS]

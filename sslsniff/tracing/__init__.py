@@ -1,1 +1,0 @@
-"""How do bytes become exchanges? Ordered, decoded, paired, timed."""

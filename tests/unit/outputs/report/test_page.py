@@ -1,0 +1,390 @@
+"""The page of a report in a real browser: what it shows, what it never does, how fast it is."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium.webdriver.common.keys import Keys
+
+from sslsniff import decode
+from sslsniff.core.escaping import escape, escape_lines
+from sslsniff.core.model import Exchange
+from sslsniff.core.sink import FlowControlStall
+from sslsniff.decoders.messages import Side
+from sslsniff.outputs.report.report import ReportSink
+from sslsniff.statistics.outcome import Outcome
+from tests.unit.exchanges import exchange, request, response
+from tests.unit.outputs.report.hostile import write_hostile
+from tests.unit.outputs.report.many import EXCHANGES, write_many
+from tests.unit.outputs.report.pages import LIBRARIES, killed_while_writing, sink, write_report
+from tests.unit.outputs.report.stalled import WAITED_MS, write_stalled
+from tests.workload.browser import Browser, chromium
+
+CAPTURES = sorted(Path("pcaps").glob("*.pcapng"))
+
+HTML = """html head meta title style body a header h1 p nav ul li main section h2 h3 h4 dl div dt dd
+figure figcaption table caption thead tbody tr th td button form label input select option span
+dialog footer pre ol details summary script noscript"""
+SVG = "svg g path rect line text tspan title"
+ELEMENTS = {*HTML.split(), *SVG.split()}
+"""All that a page consists of; no image, frame, link to a style, object or base."""
+
+ATTRIBUTES = """
+const found = new Set();
+for (const each of document.querySelectorAll("*"))
+  for (const { name, value } of each.attributes)
+    if (name.startsWith("on") || name === "src" || name === "srcdoc" || name === "action"
+      || (/href$/.test(name) && !/^#[a-z0-9]+$/.test(value))) found.add(`${name}=${value}`);
+return [...found];
+"""
+
+LIST = """
+const shownIn = (cell) => cell.querySelector("button")?.textContent ?? cell.textContent;
+return [...document.querySelectorAll("#list tbody tr")].map((row) => [...row.cells].map(shownIn));
+"""
+
+TABLES = """
+const cells = (row) => [...row.cells].map((cell) => cell.textContent);
+return Object.fromEntries([...document.querySelectorAll("#detail table")].map((table) =>
+  [table.caption?.textContent ?? "", [...table.rows].map(cells)]));
+"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("many")
+    write_many(folder / "many.pcapng")
+    write_report(folder / "many.pcapng", folder / "many.html")
+    return folder / "many.html"
+
+
+def assert_quiet(browser: Browser) -> None:
+    """No script but the page's own ran or tried to, and nothing went wrong."""
+    assert browser.violations() == []
+    assert browser.log() == []
+
+
+def expected_row(each: Exchange) -> list[str]:
+    """Return the cells of an exchange in the list, without those of times and sizes."""
+    target = each.request.target if each.request else None
+    if target is not None and len(target) > 200:
+        target = target[:200] + "… (cut)"
+    outcome = Outcome.of(each)
+    return [
+        escape(str(each.connection.process)),
+        escape(outcome.method or "?"),
+        str(outcome.status or "-"),
+        escape(outcome.host or "?"),
+        escape(target or "(request not seen)"),
+    ]
+
+
+def shown_rows(browser: Browser) -> list[list[str]]:
+    rows: list[list[str]] = browser.run(LIST)
+    return [[*row[1:4], *row[6:8]] for row in rows]
+
+
+@pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: path.stem)
+def test_it_shows_a_capture(browser: Browser, capture: Path, tmp_path: Path) -> None:
+    write_report(capture, tmp_path / "page.html")
+    browser.open(tmp_path / "page.html")
+    exchanges = sorted(decode(capture), key=lambda each: each.started_ns)
+    assert shown_rows(browser) == [*map(expected_row, exchanges)]
+    for number in range(len(exchanges)):
+        browser.run("openDetail(arguments[0], list.found)", number)
+    assert browser.run("return document.getElementById('detail').open") is True
+    assert_quiet(browser)
+
+
+def test_nothing_of_the_wire_becomes_a_part_of_the_page(browser: Browser, tmp_path: Path) -> None:
+    capture = tmp_path / "hostile.pcapng"
+    write_hostile(capture)
+    write_report(capture, tmp_path / "page.html")
+    browser.open(tmp_path / "page.html")
+    scripts = browser.run("return document.scripts.length")
+    exchanges = [*decode(capture)]
+    ordered = sorted(exchanges, key=lambda each: each.started_ns)
+    assert shown_rows(browser) == [*map(expected_row, ordered)]
+    assert browser.run("return exchanges.filter((each) => each.model).length") == 1
+    for number, each in enumerate(exchanges):
+        browser.run("openDetail(arguments[0], list.found)", number)
+        names = browser.run("return [...document.querySelectorAll('*')].map((x) => x.localName)")
+        assert {*names} <= ELEMENTS
+        assert browser.run(ATTRIBUTES) == []
+        assert browser.run("return document.scripts.length") == scripts
+        tables = browser.run(TABLES)
+        for title, message in (("Request", each.request), ("Response", each.response)):
+            if message is not None and sum(len(v or "") for _, v in message.headers) < 50_000:
+                expected = [
+                    [escape(name or "?"), escape(value or "")] for name, value in message.headers
+                ]
+                assert tables.get(f"{title} headers", []) == expected
+    assert browser.run("return document.title") == "sslsniff report: hostile.pcapng"
+    assert_quiet(browser)
+
+
+def test_a_body_and_a_conversation_are_shown_as_sent(browser: Browser, tmp_path: Path) -> None:
+    capture = tmp_path / "hostile.pcapng"
+    write_hostile(capture)
+    write_report(capture, tmp_path / "page.html", "--report-bodies", "64K")
+    browser.open(tmp_path / "page.html")
+    exchanges = [*decode(capture)]
+    number = next(at for at, each in enumerate(exchanges) if each.model_call)
+    browser.run("openDetail(arguments[0], list.found)", number)
+    call = exchanges[number].model_call
+    assert call is not None
+    turns = browser.run(
+        "return [...document.querySelectorAll('.turns > li')].map((turn) =>"
+        " turn.querySelector('pre').textContent)"
+    )
+    assert turns == [escape_lines(turn.text) for turn in call.messages] + [
+        escape_lines("".join(call.texts))
+    ]
+    number = next(
+        at
+        for at, each in enumerate(exchanges)
+        if each.request and "X-Large" in dict(each.request.headers)
+    )
+    browser.run("openDetail(arguments[0], list.found)", number)
+    [dump] = browser.run(
+        "return [...document.querySelectorAll('pre.hex')].map((x) => x.textContent)"
+    )
+    assert dump.startswith("00000000  00 ff fe 3c 73 63 72 69 70 74 3e ")
+    assert_quiet(browser)
+
+
+def test_ten_thousand_exchanges_open_quickly(browser: Browser, many: Path) -> None:
+    """Bars: 2 s, 20 MB. The fastest of three: others may be using the machine."""
+    assert many.stat().st_size < 20_000_000
+    assert min(browser.open(many) for _ in range(3)) < 2000
+    assert browser.run("return exchanges.length") == EXCHANGES + 3
+    assert_quiet(browser)
+
+
+def test_search_sorts_and_pages(browser: Browser, many: Path) -> None:
+    browser.open(many)
+    search = browser.driver.find_element("id", "search")
+
+    def found() -> Any:
+        browser.run("document.getElementById('failed').dispatchEvent(new Event('input'))")
+        return browser.run("return list.found.map((row) => [row.status, row.host, row.ms])")
+
+    def type_in(words: str) -> None:
+        search.clear()
+        search.send_keys(words)
+
+    type_in("status:503 host:users.example.com")
+    assert {(status, host) for status, host, _ in found()} == {(503, "users.example.com")}
+    type_in('"nginx[1202]" /health')
+    assert 0 < len(found()) < 2000
+    type_in("constructor:x")
+    assert found() == []
+    type_in("")
+    assert len(found()) == EXCHANGES + 3
+    browser.run("document.querySelectorAll('#list th button')[4].click()")
+    spans = [span for _, _, span in browser.run("return list.found.map((row) => [0, 0, row.ms])")]
+    assert spans == sorted(spans, reverse=True)
+    assert (
+        browser.run("return document.querySelectorAll('#list th')[4].getAttribute('aria-sort')")
+        == "descending"
+    )
+    count = "return document.querySelector('#exchanges [role=status]').textContent"
+    assert browser.run(count) == "1 to 100 of 10,003 exchanges"
+    browser.driver.find_element(
+        "xpath", "//section[@id='exchanges']//button[.='Next page']"
+    ).click()
+    assert browser.run(count) == "101 to 200 of 10,003 exchanges"
+    browser.run("document.querySelector('#groups td button').click()")
+    assert browser.run("return document.getElementById('search').value") == 'host:"cdn.example.net"'
+    assert_quiet(browser)
+
+
+@pytest.mark.parametrize("write", [write_hostile, write_stalled, write_many])
+def test_each_value_of_the_statistics_lists_its_exchanges(
+    browser: Browser, tmp_path: Path, write: Callable[[Path], None]
+) -> None:
+    write(tmp_path / "a.pcapng")
+    write_report(tmp_path / "a.pcapng", tmp_path / "a.html")
+    browser.open(tmp_path / "a.html")
+    browser.run("document.querySelectorAll('.more').forEach((button) => button.click())")
+    counts = browser.run(
+        "return [...document.querySelectorAll('#groups tbody tr')].map((row) => {"
+        " row.querySelector('button').click();"
+        " return [row.cells[1].textContent, list.found.length.toLocaleString('en')]; })"
+    )
+    assert len(counts) > 5
+    assert all(expected == found for expected, found in counts), counts
+    assert_quiet(browser)
+
+
+def test_the_keyboard_is_enough(browser: Browser, many: Path) -> None:
+    """From the top: the link to the list, the search, a row, its detail, and back to the row."""
+    browser.open(many)
+
+    def press(*keys: str) -> None:
+        for key in keys:
+            browser.driver.switch_to.active_element.send_keys(key)
+
+    active = "return document.activeElement.textContent"
+    browser.driver.find_element("tag name", "body").send_keys(Keys.TAB)
+    assert browser.run(active) == "Skip to the list of exchanges"
+    press(Keys.ENTER, Keys.TAB)
+    assert browser.run("return document.activeElement.id") == "search"
+    while browser.run("return !document.activeElement.closest('#list tbody')"):
+        press(Keys.TAB)
+    first = browser.run(active)
+    press(Keys.ENTER)
+    assert browser.run("return document.activeElement.id") == "detail-title"
+    press(Keys.TAB)
+    assert browser.run(active) == "Next"
+    press(Keys.ENTER)
+    assert browser.run("return location.hash") == "#e1"
+    press(Keys.ESCAPE)
+    assert browser.run("return document.getElementById('detail').open") is False
+    assert browser.run(active) == first
+    assert_quiet(browser)
+
+
+def test_a_link_opens_an_exchange(browser: Browser, many: Path) -> None:
+    browser.open(many, "#e10002")
+    heading = browser.run("return document.getElementById('detail-title').textContent")
+    assert heading == "POST https://api.example.ai/v1/chat/completions"
+    assert_quiet(browser)
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_a_screen_reader_can_use_it(browser: Browser, tmp_path: Path, dark: bool) -> None:
+    """By axe's rules, contrasts included, for the page and for the detail of an exchange."""
+    write_many(tmp_path / "a.pcapng", 300)
+    write_report(tmp_path / "a.pcapng", tmp_path / "a.html")
+    browser.show(dark=dark)
+    browser.open(tmp_path / "a.html")
+    assert axe(browser) == []
+    browser.open(tmp_path / "a.html", "#e302")
+    assert axe(browser) == []
+    browser.show()
+
+
+def axe(browser: Browser) -> list[Any]:
+    """Return which of axe's rules the page breaks, and where."""
+    source = (LIBRARIES / "axe-core/axe.min.js").read_text()
+    browser.driver.execute_cdp_cmd("Runtime.evaluate", {"expression": source})
+    broken: list[Any] = browser.driver.execute_async_script(
+        "const done = arguments[0];"
+        "const places = (rule) => rule.nodes.slice(0, 3).map((node) => node.html);"
+        "axe.run({ resultTypes: ['violations'] }).then((found) =>"
+        " done(found.violations.map((rule) => [rule.id, places(rule)])));"
+    )
+    return broken
+
+
+def test_it_follows_the_colours_of_the_system_and_prints_in_light_ones(
+    browser: Browser, many: Path
+) -> None:
+    browser.open(many)
+    colours = (
+        "return [getComputedStyle(document.body).backgroundColor,"
+        " getComputedStyle(document.querySelector('svg text')).fill,"
+        " getComputedStyle(document.querySelector('nav')).display]"
+    )
+    browser.show(dark=True)
+    assert browser.run(colours) == ["rgb(20, 23, 27)", "rgb(227, 230, 234)", "block"]
+    browser.show()
+    assert browser.run(colours) == ["rgb(255, 255, 255)", "rgb(28, 33, 39)", "block"]
+    browser.show(dark=True, media="print")
+    assert browser.run(colours) == ["rgb(255, 255, 255)", "rgb(0, 0, 0)", "none"]
+    browser.show()
+
+
+def test_stalls_are_shown(browser: Browser, tmp_path: Path) -> None:
+    write_stalled(tmp_path / "h2.pcapng")
+    write_report(tmp_path / "h2.pcapng", tmp_path / "h2.html")
+    browser.open(tmp_path / "h2.html")
+    rows = browser.run(
+        "return [...document.querySelectorAll('#stalls tbody tr')].map((row) =>"
+        " [...row.cells].slice(1).map((cell) => cell.textContent))"
+    )
+    assert sorted(row[1] for row in rows) == ["3", "all"]
+    assert {(row[0], row[2], row[4]) for row in rows} == {("1234-1", "server", "yes")}
+    links = browser.driver.find_elements("css selector", "#waterfall svg a")
+    assert {link.get_dom_attribute("href") for link in links} == {"#e0", "#e1", "#e2"}
+    stalled = browser.run(
+        "return stalledParts(exchanges, capture.stalls.find((stall) => !stall.stream),"
+        " exchanges[0].startUs).map((part) => [part.row.stream, part.to - part.from])"
+    )
+    assert stalled == [[3, pytest.approx(WAITED_MS, abs=5)]]  # 5 had not been answered
+    assert_quiet(browser)
+
+
+def test_what_has_no_time_is_in_no_chart(browser: Browser, tmp_path: Path) -> None:
+    """An exchange and a stall without a time, beside an exchange with one."""
+    path = tmp_path / "times.html"
+    dated = exchange(request(), response(), protocol="http/2")
+    undated = replace(dated, started_ns=0, first_byte_ns=0, ended_ns=0)
+    stall = FlowControlStall(1, Side.SERVER, 0, is_over=True)
+    with path.open("wb") as file:
+        report: ReportSink = sink(file)
+        for each in (dated, undated):
+            report.exchange(each)
+        report.stall(dated.connection, stall, 0)
+        report.close()
+    browser.open(path)
+    links = browser.driver.find_elements("css selector", "#waterfall svg a")
+    assert {link.get_dom_attribute("href") for link in links} == {"#e0"}
+    texts = browser.run(
+        "return [...document.querySelectorAll('#waterfall svg text')].map((each) =>"
+        " Number(each.textContent.replaceAll(',', ''))).filter((each) => !isNaN(each))"
+    )
+    assert 0 < max(texts) <= 5  # milliseconds
+    since = browser.run("return document.querySelector('#stalls tbody td').textContent")
+    assert since == "unknown"
+    assert_quiet(browser)
+
+
+def test_it_says_what_is_not_in_it(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "a.html"
+    with path.open("wb") as file:
+        report: ReportSink = sink(file, most_bytes=20_000)
+        for number in range(100):
+            asked = request(target=f"/{number}", body=b"x" * 1000)
+            report.exchange(exchange(asked, response()))
+        report.close()
+    browser.open(path)
+    text = browser.run("return document.getElementById('ledger').textContent")
+    assert "Bodies and conversations of the oldest 100 exchanges of the list are left out" in text
+    assert "Headers of the oldest" in text
+    summary = browser.run("return document.getElementById('summary').textContent")
+    assert "The capture ended by an error: what was lost is not known." in summary
+    browser.run("openDetail(0, list.found)")
+    detail = browser.run("return document.getElementById('detail').textContent")
+    assert "Headers and bodies of this exchange were left out" in detail
+    assert_quiet(browser)
+
+
+def test_an_empty_capture_has_a_report(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "a.html"
+    with path.open("wb") as file:
+        sink(file).close()
+    browser.open(path)
+    assert shown_rows(browser) == []
+    assert_quiet(browser)
+
+
+def test_a_half_written_page_runs_nothing(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "a.html"
+    subprocess.run([sys.executable, "-c", killed_while_writing(path)], check=False)
+    browser.driver.get(path.as_uri())
+    assert browser.run("return document.title") == "No report yet"
+    assert browser.run("return document.scripts.length") == 0
+    assert browser.run("return document.body.innerText").startswith("No report yet\n")
+    assert_quiet(browser)

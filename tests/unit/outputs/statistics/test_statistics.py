@@ -1,0 +1,226 @@
+"""Statistics as people and programs see them."""
+
+import io
+import json
+from typing import Any
+
+import pytest
+
+from sslsniff.commands.options.other_options import read_parser
+from sslsniff.core.model import Exchange, Process
+from sslsniff.core.sink import Summary
+from sslsniff.decoders.inner.models.model_call import ModelCall, TokenUsage
+from sslsniff.outputs.statistics.statistics_json import StatisticsJson
+from sslsniff.outputs.statistics.statistics_text import MOST_ROWS, StatisticsTable
+from sslsniff.statistics.groups import MOST_GROUPS, ORDERS
+from tests.unit.exchanges import START_NS, exchange, request, response
+
+HOSTILE = "\x1b]0;gone\x07\r\n\u202e\u4f60"
+
+
+def orders() -> list[Exchange]:
+    """Return 12 exchanges of 5 ms, which began 10 ms apart: nine orders, three of them failed."""
+    made = [
+        exchange(request(target=f"/orders/{n}?a"), response(503 if n < 3 else 200, body=b"12345"))
+        for n in range(9)
+    ]
+    made += [exchange(request("POST", "/", body=b"abc"), response(404)) for _ in range(2)]
+    made.append(exchange(request(target="/events"), response(), error="capture ended"))
+    for number, each in enumerate(made):
+        each.started_ns += number * 10_000_000
+        each.ended_ns = each.started_ns + 5_000_000
+        each.first_byte_ns = each.started_ns + 3_000_000
+    return made
+
+
+def table(made: list[Exchange], *by: str, columns: int | None = None, order: str = "count") -> str:
+    out = io.StringIO()
+    sink = StatisticsTable(out, by, order, columns=lambda: columns)
+    for each in made:
+        sink.exchange(each)
+    sink.summary(Summary(duration_ns=2_000_000_000))
+    sink.flush()
+    return out.getvalue()
+
+
+def objects(made: list[Exchange], *by: str, order: str = "count") -> list[dict[str, Any]]:
+    out = io.BytesIO()
+    sink = StatisticsJson(out, by, order)
+    for each in made:
+        sink.exchange(each)
+    sink.summary(Summary(duration_ns=2_000_000_000))
+    sink.flush()
+    lines = out.getvalue().decode().splitlines()
+    assert all(line.isprintable() for line in lines)
+    return [json.loads(line) for line in lines]
+
+
+def test_a_line_each() -> None:
+    assert table(orders()) == (
+        "                              first byte                          total\n"
+        "count  rate/s  errors  bytes      p50      p90      p99      max      p50      p90"
+        "      p99      max  host         method  path\n"
+        "    9    4.50       3   45 B  3.00 ms  3.00 ms  3.00 ms  3.00 ms  5.00 ms  5.00 ms"
+        "  5.00 ms  5.00 ms  example.org  GET     /orders/{}\n"
+        "    2    1.00       2    6 B  3.00 ms  3.00 ms  3.00 ms  3.00 ms  5.00 ms  5.00 ms"
+        "  5.00 ms  5.00 ms  example.org  POST    /\n"
+        "    1    0.50       0    0 B  3.00 ms  3.00 ms  3.00 ms  3.00 ms        -        -"
+        "        -        -  example.org  GET     /events\n"
+        "   12    6.00       5   51 B  3.00 ms  3.00 ms  3.00 ms  3.00 ms  5.00 ms  5.00 ms"
+        "  5.00 ms  5.00 ms  (all)\n"
+        "status: 7 2xx, 2 4xx, 3 5xx\n"
+        "1 exchange still open at the end\n"
+        "times are known of 12 first bytes and 11 ends: of others, the request, the response or"
+        " the end was not seen\n"
+    )
+
+
+def test_three_lines_each_on_80_columns() -> None:
+    lines = table(orders(), columns=80).splitlines()
+    assert lines[:5] == [
+        "host  method  path",
+        "count  rate/s  errors  bytes                  p50      p90      p99      max",
+        "example.org  GET  /orders/{}",
+        "    9    4.50       3   45 B  first byte  3.00 ms  3.00 ms  3.00 ms  3.00 ms",
+        "                              total       5.00 ms  5.00 ms  5.00 ms  5.00 ms",
+    ]
+    assert lines[11:14] == [
+        "(all)",
+        "   12    6.00       5   51 B  first byte  3.00 ms  3.00 ms  3.00 ms  3.00 ms",
+        "                              total       5.00 ms  5.00 ms  5.00 ms  5.00 ms",
+    ]
+
+
+@pytest.mark.parametrize("columns", [80, 100, 200])
+def test_lines_fit_the_terminal(columns: int) -> None:
+    made = orders()
+    made.append(exchange(request(target="/" + "long-and-" * 100), response()))
+    made.append(exchange(request(target="/", authority=HOSTILE * 20), response()))
+    for each in made:
+        each.connection.process = Process(7, HOSTILE)
+        each.ended_ns = each.started_ns + 456_789_012_345
+    lines = table(made, "host", "comm", "path", columns=columns).splitlines()
+    assert max(map(len, lines[:-1])) <= columns
+
+
+def test_as_json() -> None:
+    first, second, third, whole = objects(orders())
+    assert first == {
+        "type": "statistics",
+        "group": {"host": "example.org", "method": "GET", "path": "/orders/{}"},
+        "exchanges": 9,
+        "rate": 4.5,
+        "errors": 3,
+        "open": 0,
+        "statuses": {"2xx": 6, "5xx": 3},
+        "request_bytes": 0,
+        "response_bytes": 45,
+        "missing_bytes": 0,
+        "first_byte_ms": {"count": 9, "p50": 3.0, "p90": 3.0, "p99": 3.0, "max": 3.0},
+        "total_ms": {"count": 9, "p50": 5.0, "p90": 5.0, "p99": 5.0, "max": 5.0},
+        "model_calls": 0,
+        "input_tokens": 0,
+        "output_tokens": 0,
+    }
+    assert (second["exchanges"], second["group"]["method"]) == (2, "POST")
+    assert third["open"] == 1
+    assert third["total_ms"] == {"count": 0, "p50": None, "p90": None, "p99": None, "max": None}
+    assert (whole["group"], whole["exchanges"], whole["errors"]) == ({}, 12, 5)
+
+
+def test_no_exchanges() -> None:
+    assert table([]) == "no exchanges\n"
+    [whole] = objects([])
+    assert (whole["group"], whole["exchanges"], whole["statuses"]) == ({}, 0, {})
+    assert whole["total_ms"]["max"] is None
+
+
+def test_what_is_not_known() -> None:
+    made = [exchange(None, None), exchange(request(), response(200))]
+    made[0].connection.process = Process(0, "")
+    made[0].connection.role = None
+    lines = table(made, "host", "comm", "status").splitlines()
+    assert lines[3].split()[-3:] == ["-", "-", "-"]
+    assert objects(made, "host", "status")[1]["group"] == {"host": None, "status": None}
+    assert "status: 1 none, 1 2xx" in lines
+    assert objects(made, "host")[-1]["statuses"] == {"none": 1, "2xx": 1}
+
+
+def test_bytes_that_were_lost() -> None:
+    lossy = exchange(request(), response(body=b"12345"))
+    assert lossy.response is not None
+    lossy.response.body.missing = 2
+    assert "2 bytes of bodies are missing" in table([lossy])
+    assert objects([lossy])[0]["missing_bytes"] == 2
+
+
+def test_hostile_names_are_escaped() -> None:
+    hostile = exchange(request(HOSTILE, f"/{HOSTILE}", authority=HOSTILE), response())
+    hostile.connection.process = Process(7, HOSTILE)
+    hostile.error, hostile.protocol = HOSTILE, HOSTILE
+    by = ("host", "path", "comm", "protocol", "method", "error")
+    for columns in (None, 80):
+        text = table([hostile], *by, columns=columns)
+        assert all(char == "\n" or char.isprintable() for char in text)
+        assert "\\x1b" in text
+    assert objects([hostile], *by)[0]["group"]["comm"] == HOSTILE
+
+
+def test_model_calls() -> None:
+    made = orders()
+    for each, model in zip(made, ["gpt-5", "gpt-5", "claude"], strict=False):
+        each.model_call = ModelCall("openai.chat", None, model, usage=TokenUsage(100, 20))
+    text = table(made, "model")
+    assert "tokens in  out" in text
+    row = next(line.split() for line in text.splitlines() if line.endswith("gpt-5"))
+    assert (row[0], row[5:7], row[-1]) == ("2", ["200", "40"], "gpt-5")
+    assert "  300 tokens in, 60 out  total" in table(made, "model", columns=80)
+    for each in made[:3]:
+        assert each.model_call is not None
+        each.model_call.usage.input = 10**12
+    lines = table(made, "model", columns=80).splitlines()
+    figures = [line for line in lines[1:] if line.endswith((" ms", "max"))]
+    assert len({len(line) for line in figures}) == 1
+    assert max(map(len, lines[:-3])) <= 80
+    for each in made[:3]:
+        assert each.model_call is not None
+        each.model_call.usage.input = 100
+    gpt = next(each for each in objects(made, "model") if each["group"] == {"model": "gpt-5"})
+    assert (gpt["model_calls"], gpt["input_tokens"], gpt["output_tokens"]) == (2, 200, 40)
+
+
+def test_too_many_groups_join_in_others() -> None:
+    made = [exchange(request(authority=f"host-{n}"), response()) for n in range(MOST_GROUPS + 5)]
+    lines = table(made, "host").splitlines()
+    assert lines[-3].split()[0] == str(MOST_GROUPS + 5)
+    assert (lines[-4].split()[0], lines[-4].split()[-1]) == ("5", "(others)")
+    assert lines[-2] == (
+        "(others): the first 1000 groups have rows of their own; these 5 exchanges are in none of"
+        " them"
+    )
+    *_, others, whole = objects(made, "host")
+    assert (others["group"], others["exchanges"]) == (None, 5)
+    assert whole["exchanges"] == MOST_GROUPS + 5
+    # A terminal has the largest groups only.
+    lines = table(made, "host", columns=200).splitlines()
+    assert len(lines) == 2 + MOST_ROWS + 4
+    assert "976 more groups with 980 exchanges: all are in a file, a pipe, and JSON" in lines
+
+
+@pytest.mark.parametrize(
+    ("order", "first"),
+    [("count", "many"), ("errors", "failed"), ("bytes", "large"), ("p50", "slow")],
+)
+def test_order(order: str, first: str) -> None:
+    made = [exchange(request(authority="many"), response()) for _ in range(3)]
+    made.append(exchange(request(authority="failed"), response(500)))
+    made.append(exchange(request(authority="large"), response(body=b"123")))
+    made.append(exchange(request(authority="slow"), response()))
+    made[-1].ended_ns = START_NS + 10**9
+    assert objects(made, "host", order=order)[0]["group"] == {"host": first}
+    assert table(made, "host", order=order).splitlines()[2].endswith(first)
+
+
+def test_every_order_can_be_asked_for() -> None:
+    [action] = [each for each in read_parser()._actions if each.dest == "sort_by"]
+    assert action.choices == tuple(ORDERS)
