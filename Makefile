@@ -4,10 +4,10 @@ PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 BIN := .venv/bin
 # What bpf/build.py compiles, and from what.
-COMPILED := bpf/sslsniff.bpf.o sslsniff/capture_files/libpacking.so sslsniff/kernel/memory/libskipping.so sslsniff/functions/dwarf/libscanner.so \
-	sslsniff/machine_code/stripped/libdistances.so sslsniff/live/preload/libpreload.so \
-	sslsniff/live/preload/libnothing.so sslsniff/kernel/memory/librings.so
-C_SOURCES := $(wildcard bpf/*.[ch] preload/*.[ch] sslsniff/capture_files/*.[ch] sslsniff/functions/dwarf/*.[ch] sslsniff/kernel/memory/*.[ch] sslsniff/machine_code/stripped/*.c)
+COMPILED := bpf/sslsniff.bpf.o sslsniff/files/libpacking.so sslsniff/kernel/memory/libskipping.so sslsniff/functions/dwarf/libscanner.so \
+	sslsniff/machine_code/stripped/libdistances.so sslsniff/preload/libpreload.so \
+	sslsniff/preload/libnothing.so sslsniff/kernel/memory/librings.so
+C_SOURCES := $(wildcard bpf/*.[ch] preload/*.[ch] sslsniff/files/*.[ch] sslsniff/functions/dwarf/*.[ch] sslsniff/kernel/memory/*.[ch] sslsniff/machine_code/stripped/*.c)
 
 # What sslsniff needs to run, and what the tests run beside it.
 RUN_PACKAGES := libbpf1 python3-bpfcc python3-venv ca-certificates
@@ -59,7 +59,7 @@ if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
 
 sys.path.insert(0, "/usr/lib/sslsniff")
 
-from sslsniff.cli import main
+from sslsniff.cli.main import main
 
 sys.exit(main())
 endef

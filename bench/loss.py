@@ -10,9 +10,9 @@ from pathlib import Path
 from bench.loads import own_folder
 from bench.rows import Row
 from bench.sniffer import Running
-from sslsniff.capture_files.replay import ReplaySource
 from sslsniff.core.flows import Flows
 from sslsniff.core.model import Chunk, Connection, Direction
+from sslsniff.files.replay import ReplaySource
 from tests.workload.load import EndOfLoad, Load, Receiver, parse_end
 from tests.workload.processes import PROGRAMS, held
 

@@ -32,15 +32,15 @@ now = time.perf_counter
 times = {}
 def step(name, start):
     times[name] = 1000 * (now() - start)
-start = now(); import sslsniff.cli; step("import the command line", start)
+start = now(); import sslsniff.cli.main; step("import the command line", start)
 start = now(); from sslsniff.kernel.loaders import libbpf, loading; step("import the loader", start)
 ring = 32 << 20
 start = now(); load = loading.Loading("auto", ring).result; loader = load()
 step("load and verify the BPF object", start)
-start = now(); from sslsniff.live import capture, early_files; import sslsniff.commands.chosen_sinks
+start = now(); from sslsniff.capture import capture, early_files; import sslsniff.cli.chosen_sinks
 step("import the rest (meanwhile)", start)
-from sslsniff.live import survey
-from sslsniff.live.scope import Scope
+from sslsniff.capture import survey
+from sslsniff.capture.scope import Scope
 scope = Scope(pids=(int(sys.argv[1]),))
 start = now(); files = list(survey.candidate_files(scope))
 step("find mapped files (meanwhile)", start)

@@ -32,11 +32,11 @@ _NOTHING = ("-target", _OTHER[platform.machine()], "-shared", "-nostdlib", "-s")
 
 OUTPUTS = {
     "bpf/sslsniff.bpf.o": (*_BPF, "bpf/sslsniff.bpf.c"),
-    "sslsniff/capture_files/libpacking.so": (*_LIBRARY, "sslsniff/capture_files/packing.c"),
+    "sslsniff/files/libpacking.so": (*_LIBRARY, "sslsniff/files/packing.c"),
     "sslsniff/kernel/memory/libskipping.so": (*_LIBRARY, "sslsniff/kernel/memory/skipping.c"),
     "sslsniff/kernel/memory/librings.so": (*_LIBRARY, "sslsniff/kernel/memory/rings.c"),
-    "sslsniff/live/preload/libpreload.so": (*_PRELOAD, "preload/preload.c"),
-    "sslsniff/live/preload/libnothing.so": (*_NOTHING, "preload/nothing.c"),
+    "sslsniff/preload/libpreload.so": (*_PRELOAD, "preload/preload.c"),
+    "sslsniff/preload/libnothing.so": (*_NOTHING, "preload/nothing.c"),
     "sslsniff/functions/dwarf/libscanner.so": (
         *_LIBRARY,
         "sslsniff/functions/dwarf/scanner.c",
@@ -56,7 +56,7 @@ DOCUMENTS = ROOT / "build"
 def write_documents() -> None:
     """Write the manual page and the shells' completions, from the parsers of the command line."""
     sys.path.insert(0, str(ROOT))
-    from sslsniff.commands.options import manual
+    from sslsniff.cli.options import manual
 
     for name, text in manual.files().items():
         path = DOCUMENTS / name

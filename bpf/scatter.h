@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only
  *
- * The hash of a connection's id by which sampling chooses; sslsniff/live/sampling/self_sampling.py has it, too. For BPF
+ * The hash of a connection's id by which sampling chooses; sslsniff/capture/sampling/self_sampling.py has it, too. For BPF
  * programs and for the preloaded library.
  */
 

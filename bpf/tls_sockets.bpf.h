@@ -2,7 +2,7 @@
  *
  * TCP sockets on which a watched process uses TLS, whatever library makes it: found by what the process sends. A client
  * sends a ClientHello first, a server a ServerHello. One that a probed library is not found to use has plaintext that no
- * probe sees: user space names it (sslsniff/live/unseen/unseen_tls.py).
+ * probe sees: user space names it (sslsniff/capture/unseen/unseen_tls.py).
  *
  * Only the first sends of a socket are looked at: TLS may begin after some lines in plaintext (STARTTLS, CONNECT).
  */

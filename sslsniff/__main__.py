@@ -2,7 +2,7 @@
 
 import sys
 
-from sslsniff.cli import main
+from sslsniff.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

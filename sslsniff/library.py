@@ -5,12 +5,12 @@ import os
 import warnings
 from collections.abc import Iterable, Iterator
 
-from sslsniff.capture_files.replay import ReplaySource
 from sslsniff.core.exchanges.exchange_builder import ExchangeBuilder
 from sslsniff.core.flows import Flows
 from sslsniff.core.model import Chunk, Connection, Exchange
 from sslsniff.core.roles import Roles
 from sslsniff.core.sink import Sink
+from sslsniff.files.replay import ReplaySource
 
 
 def decode(

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from sslsniff.analysis.planning import Planning
-from sslsniff.live import survey
+from sslsniff.capture import survey
 from sslsniff.matching.probe_set import Attachment, Refusal, ReturnStyle
 
 

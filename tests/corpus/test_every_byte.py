@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from sslsniff.capture_files.replay import ReplaySource
 from sslsniff.core.exchanges.exchange_builder import ExchangeBuilder
 from sslsniff.core.flows import Flows
+from sslsniff.files.replay import ReplaySource
 from sslsniff.forms.json.json_lines import JsonSink
 from sslsniff.screen.captured.rebuilt_exchanges import data_of
 from tests.corpus.test_pcaps import CAPTURES
-from tests.unit.capture_files.foreign import FAR, NEAR, Wire
 from tests.unit.captures import READ, WRITE, Step, answer, get, http1_steps, http2_steps, post
+from tests.unit.files.foreign import FAR, NEAR, Wire
 
 # RFC 9113 section 3.4, after the header of a proxy, if there is one (PROXY protocol, section 2.1).
 PREFACE = re.compile(rb"(?:PROXY [^\r]+\r\n)?(PRI \* HTTP/2\.0\r\n\r\nSM\r\n\r\n)")

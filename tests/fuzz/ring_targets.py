@@ -15,13 +15,13 @@ from typing import cast
 
 import atheris
 
-with atheris.instrument_imports(include=["sslsniff.live", "sslsniff.kernel", "sslsniff.core"]):
+with atheris.instrument_imports(include=["sslsniff.capture", "sslsniff.kernel", "sslsniff.core"]):
     from sslsniff.core.events import never
     from sslsniff.core.exchanges.exchange_builder import ExchangeBuilder
     from sslsniff.core.flows import Flows
     from sslsniff.kernel.memory.ring_set import RingSet
-    from sslsniff.live.preload.preload_capture import PreloadCapture
-    from sslsniff.live.preload.unseen_libraries import UnseenLibraries
+    from sslsniff.preload.preload_capture import PreloadCapture
+    from sslsniff.preload.unseen_libraries import UnseenLibraries
 
 from sslsniff.forms.json.json_lines import JsonSink
 from sslsniff.outputs.pcap.capture_writer import PcapSink

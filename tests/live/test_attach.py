@@ -15,16 +15,16 @@ from pathlib import Path
 
 import pytest
 
+from sslsniff.capture.capture import LiveCapture
+from sslsniff.capture.early_files import EarlyFiles
+from sslsniff.capture.maps import Tables
+from sslsniff.capture.planner import Planned
+from sslsniff.capture.probes import Probes
+from sslsniff.capture.scope import Scope
 from sslsniff.core.errors import KernelError
 from sslsniff.kernel.loaders import uprobe_multi
 from sslsniff.kernel.loaders.libbpf import LibbpfLoader
 from sslsniff.kernel.loaders.loader import Loader
-from sslsniff.live.capture import LiveCapture
-from sslsniff.live.early_files import EarlyFiles
-from sslsniff.live.maps import Tables
-from sslsniff.live.planner import Planned
-from sslsniff.live.probes import Probes
-from sslsniff.live.scope import Scope
 from sslsniff.matching.probe_set import Attachment
 from tests.live.memory import breakpoints
 from tests.planned import plan_file

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff.capture_files.replay import ReplaySource
 from sslsniff.core.flows import Flows
 from sslsniff.core.model import Chunk, Connection, Direction
+from sslsniff.files.replay import ReplaySource
 from tests.chunks_only import ChunksOnly
 from tests.live import checks
 from tests.live.checks import Record

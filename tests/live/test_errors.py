@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from sslsniff.capture.capture import LiveCapture
+from sslsniff.capture.early_files import EarlyFiles
+from sslsniff.capture.scope import Scope
 from sslsniff.core.errors import KernelError, TargetError
 from sslsniff.kernel import procfs
 from sslsniff.kernel.loaders.loading import Loading
 from sslsniff.kernel.mapping_events import Mappings
-from sslsniff.live.capture import LiveCapture
-from sslsniff.live.early_files import EarlyFiles
-from sslsniff.live.scope import Scope
 from tests.live import checks
 from tests.live.checks import connections, run_under
 from tests.live.refusals import NO_PROCESS, assert_told, sniff

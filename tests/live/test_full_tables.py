@@ -41,7 +41,7 @@ load = Loading.__init__
 def load_small(self, *arguments, entries, **options):
     load(self, *arguments, entries={**entries, **few}, **options)
 Loading.__init__ = load_small
-from sslsniff.cli import main
+from sslsniff.cli.main import main
 sys.exit(main())
 """
 THREADS = 4

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from sslsniff.capture.holding.holder import LONGEST_HOLD_S
 from sslsniff.kernel import procfs
-from sslsniff.live.holding.holder import LONGEST_HOLD_S
 from tests import hostile_files
 from tests.live.checks import run_under
 from tests.live.late import Late, child, patiently, until_held, until_state

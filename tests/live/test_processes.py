@@ -11,11 +11,11 @@ import sys
 import tempfile
 from pathlib import Path
 
+from sslsniff.capture.capture import LiveCapture
+from sslsniff.capture.early_files import EarlyFiles
+from sslsniff.capture.scope import Scope
 from sslsniff.kernel import procfs
 from sslsniff.kernel.loaders.libbpf import LibbpfLoader
-from sslsniff.live.capture import LiveCapture
-from sslsniff.live.early_files import EarlyFiles
-from sslsniff.live.scope import Scope
 from tests.live import checks
 from tests.live.checks import Sniff, assert_passed, assert_whole, connections
 from tests.live.memory import wait_probed

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from sslsniff.cli import main
+from sslsniff.cli.main import main
 from tests.property.planted_bodies import BODIES, SECRET
 from tests.property.planted_connections import DATABASES, PROTOCOLS
-from tests.unit.capture_files.kafka.test_broker import messages
 from tests.unit.captures import Step, Taker
+from tests.unit.files.kafka.test_broker import messages
 from tests.unit.redaction.test_redaction import dumped, forms
 from tests.unit.redaction.traffic import cut
 from tests.workload.kafka.broker import Broker, running_broker

@@ -14,12 +14,12 @@ import h2.config
 import h2.connection
 import h2.events
 
-from sslsniff.capture_files.replay import ReplaySource
 from sslsniff.core import events
 from sslsniff.core.flows import Flows
 from sslsniff.core.model import Address, Chunk, Connection, Direction, LossCause, Process
 from sslsniff.core.roles import Roles
 from sslsniff.decoders.messages import Side
+from sslsniff.files.replay import ReplaySource
 from sslsniff.outputs.pcap.capture_writer import PcapSink
 from tests.chunks_only import ChunksOnly
 

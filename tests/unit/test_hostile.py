@@ -13,7 +13,7 @@ from random import Random
 
 import pytest
 
-from sslsniff.cli import main
+from sslsniff.cli.main import main
 from sslsniff.core.escaping import escape_lines
 from sslsniff.core.model import Process
 from sslsniff.decoders.http2.frames import PREFACE
@@ -134,7 +134,7 @@ FORMS = ["", "-vv", "--json", "--pcap {}/out.pcapng", "--har {}/out.har", "--red
 
 READ_APART = """
 import sys
-from sslsniff.cli import main
+from sslsniff.cli.main import main
 code = main(sys.argv[1:])
 [line] = [line for line in open("/proc/self/status") if line.startswith("VmHWM:")]
 sys.exit(code or line.split()[1])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff.commands.agent.configuration import read
+from sslsniff.cli.agent.configuration import read
 
 SERVICE = Path(__file__).parents[2] / "docs" / "service"
 MOST_EXPOSED = 30

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from sslsniff import __version__
-from sslsniff.commands.options import manual
+from sslsniff.cli.options import manual
 
 ROOT = Path(__file__).parents[2]
 BUILT = (
     "bpf/sslsniff.bpf.o",
-    "capture_files/libpacking.so",
+    "files/libpacking.so",
     "kernel/memory/librings.so",
-    "elf/dwarf/libscanner.so",
-    "live/preload/libpreload.so",
+    "functions/dwarf/libscanner.so",
+    "preload/libpreload.so",
     "kernel/memory/libskipping.so",
     "machine_code/stripped/libdistances.so",
 )
@@ -45,7 +45,7 @@ def test_it_has_every_module_and_source(wheel: zipfile.ZipFile) -> None:
         for path in (ROOT / folder).rglob("*")
         if path.suffix in {".py", ".c", ".h", ".typed", ".html", ".css", ".js", ".txt"}
     }
-    assert sources > {"sslsniff/cli.py", "sslsniff/py.typed", "sslsniff/bpf/event.h"}
+    assert sources > {"sslsniff/cli/main.py", "sslsniff/py.typed", "sslsniff/bpf/event.h"}
     assert sorted(sources - {*wheel.namelist()}) == []
 
 
@@ -62,4 +62,4 @@ def test_it_has_the_manual_and_completions(wheel: zipfile.ZipFile) -> None:
 
 def test_it_has_the_command(wheel: zipfile.ZipFile) -> None:
     entries = wheel.read(f"sslsniff-{__version__}.dist-info/entry_points.txt").decode()
-    assert "sslsniff = sslsniff.cli:main" in entries
+    assert "sslsniff = sslsniff.cli.main:main" in entries

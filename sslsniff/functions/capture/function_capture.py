@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from sslsniff.capture.maps import Tables
+from sslsniff.capture.scope import Scope
 from sslsniff.core.errors import KernelError
 from sslsniff.core.events import Exited, IsOver
 from sslsniff.fetching.fetch_tables import FetchTables, Use, probed_place
@@ -19,8 +21,6 @@ from sslsniff.kernel import release
 from sslsniff.kernel.loaders.loader import Detach, Loader, detach_all
 from sslsniff.kernel.ring_buffer import PollPacing, Ring
 from sslsniff.kernel.waiting_records import open_records
-from sslsniff.live.maps import Tables
-from sslsniff.live.scope import Scope
 
 if TYPE_CHECKING:
     from sslsniff.kernel.spill_file import Spill

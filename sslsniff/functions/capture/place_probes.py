@@ -5,12 +5,12 @@ import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from sslsniff.capture.scope import Scope
 from sslsniff.core.errors import TargetError
 from sslsniff.fetching.fetch_tables import ProbedPlace
 from sslsniff.fetching.trace_places import Place
 from sslsniff.kernel import procfs, regular_files, release
 from sslsniff.kernel.loaders.loader import Detach, Loader
-from sslsniff.live.scope import Scope
 
 
 def attach_places(

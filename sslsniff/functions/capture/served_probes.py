@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from sslsniff.capture.scope import Scope
 from sslsniff.core.events import BytesPassed, Data
 from sslsniff.core.wire import is_hit
 from sslsniff.fetching.fetch_tables import FetchTables, Use, probed_place
@@ -11,7 +12,6 @@ from sslsniff.fetching.task_location import TaskLocation
 from sslsniff.fetching.trace_places import Place
 from sslsniff.functions.capture.place_probes import attach_places, can_wait
 from sslsniff.kernel.loaders.loader import Detach, Loader, detach_all
-from sslsniff.live.scope import Scope
 
 
 class RecordObserver(Protocol):

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from sslsniff.capture.scope import is_library, no_process
+from sslsniff.capture.survey import named_files, program_file
 from sslsniff.core.errors import TargetError
 from sslsniff.kernel import procfs
-from sslsniff.live.scope import is_library, no_process
-from sslsniff.live.survey import named_files, program_file
 
 
 def traced_files(program: str | None, pids: Sequence[int], library: str | None) -> list[str]:

@@ -12,11 +12,11 @@ import stat
 from importlib.metadata import version
 from typing import BinaryIO
 
-from sslsniff.capture_files.file_guard import FileGuard
-from sslsniff.capture_files.mending import HAR_END, end_archive
 from sslsniff.core.errors import OutputError
 from sslsniff.core.model import Connection, Exchange, InnerMessage
 from sslsniff.core.sink import Sink
+from sslsniff.files.file_guard import FileGuard
+from sslsniff.files.mending import HAR_END, end_archive
 from sslsniff.forms.json.encoded_json import encoded_json
 from sslsniff.outputs.har.entry import entry
 from sslsniff.outputs.har.socket_messages import SocketMessages

@@ -4,10 +4,10 @@ import io
 from dataclasses import replace
 from typing import Any, Protocol
 
-from sslsniff.capture_files.kafka.schema import Exchange as ExchangeMessage
-from sslsniff.capture_files.kafka.topic_writer import MOST_MESSAGE_BYTES, TopicWriter
 from sslsniff.core.model import Connection, Exchange
 from sslsniff.core.sink import DeliveryCount, Sink
+from sslsniff.files.kafka.schema import Exchange as ExchangeMessage
+from sslsniff.files.kafka.topic_writer import MOST_MESSAGE_BYTES, TopicWriter
 from sslsniff.forms.exchange_columns import ColumnKind, exchange_columns
 from sslsniff.forms.json.json_lines import JsonSink
 

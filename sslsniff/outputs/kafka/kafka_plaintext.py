@@ -3,12 +3,12 @@
 import time
 from typing import Any
 
-from sslsniff.capture_files.kafka import plaintext
-from sslsniff.capture_files.kafka.schema import Plaintext
-from sslsniff.capture_files.kafka.topic_writer import MOST_MESSAGE_BYTES, TopicWriter
 from sslsniff.core.fast_path import Consumer
 from sslsniff.core.model import Chunk, Connection, Direction, LossCause, this_machine
 from sslsniff.core.sink import DeliveryCount, Sink
+from sslsniff.files.kafka import plaintext
+from sslsniff.files.kafka.schema import Plaintext
+from sslsniff.files.kafka.topic_writer import MOST_MESSAGE_BYTES, TopicWriter
 
 _PART_BYTES = 64
 """Of a part, beside its plaintext, at most: numbers of 10 bytes, and a cause."""

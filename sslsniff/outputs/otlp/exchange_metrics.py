@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 from opentelemetry.metrics import CallbackOptions, Histogram, Meter, Observation
 
+from sslsniff.core.capture_figures import RunningCapture
 from sslsniff.core.model import Chunk, Exchange
 from sslsniff.decoders.messages import Side
 from sslsniff.destinations.delivery import Delivery
 from sslsniff.forms.grpc_calls import call_of
 from sslsniff.forms.text import pieces
-from sslsniff.live.capture_figures import RunningCapture
 
 # What the conventions advise for durations in seconds, and for tokens.
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10)

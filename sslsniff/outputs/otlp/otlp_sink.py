@@ -10,10 +10,10 @@ from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
 
+from sslsniff.core.capture_figures import RunningCapture
 from sslsniff.core.model import Chunk, Connection, Exchange, InnerMessage
 from sslsniff.core.sink import DeliveryCount, Sink
 from sslsniff.destinations.delivery import Delivery, without_user
-from sslsniff.live.capture_figures import RunningCapture
 from sslsniff.outputs.otlp.exchange_metrics import ExchangeMetrics, observe_capture
 from sslsniff.outputs.otlp.exchange_spans import host_resource, message_event, span_of
 from sslsniff.outputs.otlp.message_logs import MessageLogs

@@ -9,9 +9,9 @@ import threading
 import time
 from collections import deque
 
-from sslsniff.capture_files.pcapng import PcapngWriter
 from sslsniff.core.errors import counted
 from sslsniff.core.logged_secret import LoggedSecret
+from sslsniff.files.pcapng import PcapngWriter
 from sslsniff.kernel.packets.packet_socket import PacketSocket, ReceivedPacket
 from sslsniff.outputs.packets.packet_flows import PacketFlows, WatchedFlow, flow_of
 from sslsniff.outputs.packets.watched_ports import WatchedPorts

@@ -10,14 +10,14 @@ import time
 from importlib.metadata import version
 from typing import BinaryIO
 
-from sslsniff.capture_files.pcap import PacketWriter, PcapWriter
-from sslsniff.capture_files.pcapng import PcapngWriter
-from sslsniff.capture_files.tcp_writer import SyntheticConnection
 from sslsniff.core.errors import counted
 from sslsniff.core.fast_path import Consumer
 from sslsniff.core.model import Address, Chunk, Connection, Direction, Process, assumed_role
 from sslsniff.core.sink import Sink, Summary
 from sslsniff.decoders.messages import Side
+from sslsniff.files.pcap import PacketWriter, PcapWriter
+from sslsniff.files.pcapng import PcapngWriter
+from sslsniff.files.tcp_writer import SyntheticConnection
 
 HELD_BYTES = 256 << 10
 """How many bytes of one connection may wait."""

@@ -10,9 +10,9 @@ from typing import Any
 
 import orjson
 
+from sslsniff.core.capture_figures import RunningCapture
 from sslsniff.core.model import Chunk, Connection, Exchange
 from sslsniff.core.sink import Sink
-from sslsniff.live.capture_figures import RunningCapture
 
 _EVERY_S = 1.0
 _MEMORY = Path("/proc/self/statm")

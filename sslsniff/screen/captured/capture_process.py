@@ -19,7 +19,9 @@ from sslsniff.screen.courtesy import Courtesy
 PREFIX = "sslsniff: "
 """How each note of sslsniff begins on standard error."""
 
-_START = "import sys; sys.path.append(sys.argv.pop(1)); from sslsniff.cli import main; exit(main())"
+_START = (
+    "import sys; sys.path.append(sys.argv.pop(1)); from sslsniff.cli.main import main; exit(main())"
+)
 _READ_EVERY_S = 0.1
 """Seldom is better for the programs that are watched, often is better for who looks."""
 _LATE_BYTES, _LATE_S = 8 << 20, 0.3

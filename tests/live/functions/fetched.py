@@ -10,6 +10,7 @@ from typing import NamedTuple, Self
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
+from sslsniff.capture.scope import Scope
 from sslsniff.core.events import Exited
 from sslsniff.fetching.fetch import Fetch
 from sslsniff.fetching.fetch_steps import FetchStep
@@ -17,7 +18,6 @@ from sslsniff.fetching.fetch_tables import Use
 from sslsniff.fetching.hit_records import Hit
 from sslsniff.fetching.trace_places import Place, PlaceKind
 from sslsniff.functions.capture.function_capture import FunctionCapture
-from sslsniff.live.scope import Scope
 from sslsniff.machine_code.probe_sites import Cost
 from tests.workload.processes import PROGRAMS, Process, started
 

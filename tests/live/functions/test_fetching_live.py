@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
+from sslsniff.capture.scope import Scope
 from sslsniff.core.events import Exited
 from sslsniff.fetching.fetch_steps import MOST_DATA_BYTES, MOST_STEPS, FetchStep, StepKind
 from sslsniff.fetching.fetch_tables import DATA_SIZES
@@ -14,7 +15,6 @@ from sslsniff.fetching.trace_places import PlaceKind
 from sslsniff.functions.capture.function_capture import RING_BYTES, FunctionCapture
 from sslsniff.kernel import release
 from sslsniff.kernel.loaders import uprobe_multi
-from sslsniff.live.scope import Scope
 from tests.live.functions.fetched import (
     MAPPED,
     MEMORY,

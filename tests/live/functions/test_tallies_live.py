@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from sslsniff.capture.scope import Scope
 from sslsniff.fetching.fetch_steps import FetchStep, StepKind
 from sslsniff.fetching.fetch_tables import Use
 from sslsniff.fetching.trace_places import PlaceKind
 from sslsniff.functions.capture.function_capture import FunctionCapture
-from sslsniff.live.scope import Scope
 from tests.live.functions.fetched import RDI, Fetched, build, pass_place, place
 from tests.workload.processes import PATIENCE_S, started
 

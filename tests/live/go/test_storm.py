@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from sslsniff.capture_files.replay import ReplaySource
 from sslsniff.core.flows import Flows
 from sslsniff.core.model import Chunk, Connection, Direction
+from sslsniff.files.replay import ReplaySource
 from tests.chunks_only import ChunksOnly
 from tests.live.sniffer import SSLSNIFF
 from tests.workload.go.fixtures import Fixture, fixtures

@@ -12,7 +12,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 from sslsniff.kernel import procfs
-from sslsniff.live.preload.preload_environment import LIBRARY
+from sslsniff.preload.preload_environment import LIBRARY
 from tests.live.checks import run_under
 from tests.live.preload.test_threads import passed
 from tests.live.refusals import sniff

@@ -15,9 +15,9 @@ import pytest
 from sslsniff.core.flows import Flows
 from sslsniff.core.model import Chunk, Connection, Direction
 from sslsniff.kernel.memory.ring_set import RingSet
-from sslsniff.live.preload.preload_capture import PreloadCapture
-from sslsniff.live.preload.preload_environment import LIBRARY, RING_VARIABLE
-from sslsniff.live.preload.unseen_libraries import UnseenLibraries
+from sslsniff.preload.preload_capture import PreloadCapture
+from sslsniff.preload.preload_environment import LIBRARY, RING_VARIABLE
+from sslsniff.preload.unseen_libraries import UnseenLibraries
 from tests import libraries
 from tests.chunks_only import ChunksOnly
 from tests.live.checks import connections, run_under

@@ -3,13 +3,13 @@
 import pytest
 
 from sslsniff.analysis import plan_cache
+from sslsniff.capture.capture import LiveCapture
+from sslsniff.capture.early_files import EarlyFiles
+from sslsniff.capture.scope import Scope
 from sslsniff.core import events
 from sslsniff.kernel.loaders.libbpf import LibbpfLoader
 from sslsniff.libraries.rustls.plaintext_methods import Version
 from sslsniff.libraries.rustls.plan import LAYOUTS
-from sslsniff.live.capture import LiveCapture
-from sslsniff.live.early_files import EarlyFiles
-from sslsniff.live.scope import Scope
 from sslsniff.matching.probe_set import Attachment, ProbedLibrary
 from tests.planned import plan_file
 from tests.workload.processes import run

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from sslsniff.analysis import plan_cache
 from sslsniff.analysis.planning import Planning
+from sslsniff.capture import survey
 from sslsniff.libraries.rustls.rustls_fitting import make_library
-from sslsniff.live import survey
 from sslsniff.machine_code.probe_sites import Cost
 from sslsniff.matching.probe_set import Attachment, Probe, Refusal, ReturnStyle
 from tests import libraries

@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslsniff.capture_files.packing import Template
-from sslsniff.capture_files.pcap import PcapWriter
 from sslsniff.core import events, wire
 from sslsniff.core.exchanges.exchange_builder import ExchangeBuilder
 from sslsniff.core.fast_path import FastPath, direction_key
@@ -18,6 +16,8 @@ from sslsniff.core.flows import Flows
 from sslsniff.core.model import Connection, Direction
 from sslsniff.core.ring_records import Records
 from sslsniff.core.sink import Sink, Summary
+from sslsniff.files.packing import Template
+from sslsniff.files.pcap import PcapWriter
 from sslsniff.forms.json.json_lines import JsonSink
 from sslsniff.libraries.rustls.joiner import RustlsConnections
 from sslsniff.outputs.pcap.capture_writer import PcapSink

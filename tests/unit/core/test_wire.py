@@ -7,6 +7,7 @@ from enum import Enum
 
 import pytest
 
+from sslsniff.capture import maps
 from sslsniff.core import events, wire
 from sslsniff.core.events import DIRECTIONS, EventKind
 from sslsniff.core.model import Address, Direction, LossCause
@@ -15,7 +16,6 @@ from sslsniff.decoders.messages import Side
 from sslsniff.fetching import fetch_steps, fetch_tables, hit_records
 from sslsniff.fetching.fetch_steps import FetchStep, StepKind
 from sslsniff.kernel.loaders.libbpf import OBJECT
-from sslsniff.live import maps
 from tests.btf import enums, structs
 
 STRUCTS = structs(OBJECT)

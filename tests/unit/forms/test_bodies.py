@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sslsniff.core.model import Body
 from sslsniff.decoders.messages import Headers
 from sslsniff.forms.text.bodies import body_lines, indent_json
-from tests.unit.capture_files.foreign import FAR, NEAR, Wire
+from tests.unit.files.foreign import FAR, NEAR, Wire
 
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslsniff.live.maps import LAYOUT_BITS
+from sslsniff.capture.maps import LAYOUT_BITS
 from sslsniff.machine_code import conventions
 from sslsniff.machine_code.conventions import Signature, pack_depth, pack_enter, pack_leave
 

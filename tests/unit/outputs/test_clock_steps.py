@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff.capture_files.kafka.schema import Exchange as ExchangeMessage
 from sslsniff.core.model import Exchange, InnerMessage
 from sslsniff.core.sink import FlowControlStall
 from sslsniff.decoders.messages import Frame, ServerSentEvent, Side
+from sslsniff.files.kafka.schema import Exchange as ExchangeMessage
 from sslsniff.forms.exchange_columns import exchange_columns
 from sslsniff.forms.json.json_lines import JsonSink
 from sslsniff.forms.text.lines import Lines

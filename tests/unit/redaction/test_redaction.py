@@ -11,7 +11,7 @@ from hpack import Encoder
 from hpack.huffman import HuffmanEncoder
 from hpack.huffman_constants import REQUEST_CODES, REQUEST_CODES_LENGTH
 
-from sslsniff.cli import main
+from sslsniff.cli.main import main
 from sslsniff.core.model import Chunk, Connection, Direction
 from sslsniff.decoders.messages import Side
 from sslsniff.redaction.redactor import Redactor

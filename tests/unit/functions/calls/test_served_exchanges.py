@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from sslsniff.functions.outputs.call_json import call_objects
 from sslsniff.core.events import BytesPassed, Closed, Data, Exited, Opened
 from sslsniff.core.exchanges.exchange_builder import ExchangeBuilder
 from sslsniff.core.flows import Flows
@@ -15,6 +14,7 @@ from sslsniff.decoders.messages import Side
 from sslsniff.forms.json.json_lines import JsonSink
 from sslsniff.functions.calls.exchange_calls import ExchangeCalls
 from sslsniff.functions.calls.served_exchanges import WAIT_NS, ServedExchanges
+from sslsniff.functions.outputs.call_json import call_objects
 from sslsniff.outputs.lines.terminal import TerminalSink
 from tests.unit.core.exchanges.wire import Recorder
 from tests.unit.traced import ENTRY, RETURN, hit, place

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff.commands.symbol_list import print_symbols
+from sslsniff.cli.symbol_list import print_symbols
 from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.function_parts import jumped_from, part_of
 from sslsniff.elf.readable_names import readable_name

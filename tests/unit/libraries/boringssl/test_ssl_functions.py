@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff.commands.tls_functions import print_tls_functions
+from sslsniff.cli.tls_functions import print_tls_functions
 from sslsniff.core.errors import ElfError
 from sslsniff.elf.elf_file import Elf
 from sslsniff.libraries.boringssl.ssl_functions import find_ssl_functions

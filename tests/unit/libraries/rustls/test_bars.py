@@ -11,7 +11,7 @@ import pytest
 
 from sslsniff.analysis import plan_cache
 from sslsniff.analysis.planning import Planning
-from sslsniff.live import survey
+from sslsniff.capture import survey
 from sslsniff.matching.probe_set import Attachment
 from tests.unit.libraries.rustls.shape import Shape
 from tests.unit.rust_files import source_path

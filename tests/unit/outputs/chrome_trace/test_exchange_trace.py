@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sslsniff.cli import main
+from sslsniff.cli.main import main
 from sslsniff.core.model import Connection, Exchange, Process, Request, Response
 from sslsniff.decoders.messages import Headers, Side
 from sslsniff.fetching.trace_places import Place, PlaceKind

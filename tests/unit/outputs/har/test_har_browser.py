@@ -13,8 +13,8 @@ from sslsniff.core.model import Exchange, InnerMessage, Request, Response
 from sslsniff.decoders.messages import Headers, ServerSentEvent, Side, WebSocketMessage
 from sslsniff.outputs.har.archive import HarSink
 from sslsniff.outputs.har.socket_messages import SocketMessages
-from tests.unit.capture_files.foreign import FAR, NEAR, Wire
 from tests.unit.exchanges import START_NS, connection, exchange, request, response
+from tests.unit.files.foreign import FAR, NEAR, Wire
 from tests.unit.outputs.har.archives import EXCHANGES, PAGE, PNG, assert_archive
 from tests.unit.outputs.har.devtools import imported
 

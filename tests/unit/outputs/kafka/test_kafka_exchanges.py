@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from sslsniff.capture_files.kafka import schema
-from sslsniff.capture_files.kafka.topic_writer import MOST_MESSAGE_BYTES
+from sslsniff.files.kafka import schema
+from sslsniff.files.kafka.topic_writer import MOST_MESSAGE_BYTES
 from sslsniff.outputs.kafka.kafka_exchanges import (
     ExchangeEncoder,
     JsonExchange,

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from sslsniff.destinations.missing_packages import how_to_install
-from tests.unit.capture_files.foreign import FAR, NEAR, Wire
 from tests.unit.captures import answer, get
+from tests.unit.files.foreign import FAR, NEAR, Wire
 from tests.workload.otlp_agent import Agent, running_agent, values_of
 from tests.workload.ports import free_port
 
@@ -238,7 +238,7 @@ def test_what_is_no_url(url: str) -> None:
 def test_without_the_package() -> None:
     script = (
         "import sys; sys.modules['opentelemetry'] = None;"
-        " from sslsniff.cli import main; sys.exit(main())"
+        " from sslsniff.cli.main import main; sys.exit(main())"
     )
     capture = CAPTURES / "http1-keep-alive.pcapng"
     command: list[str | Path] = [sys.executable, "-c", script, "read", capture]

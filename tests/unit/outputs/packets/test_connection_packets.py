@@ -6,7 +6,7 @@ import dpkt
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslsniff.capture_files.pcapng import PcapngWriter
+from sslsniff.files.pcapng import PcapngWriter
 from sslsniff.outputs.packets.packet_flows import flow_of
 from tests.unit.captures import tshark
 

@@ -23,9 +23,9 @@ from sslsniff.forms.exchange_columns import exchange_columns
 from sslsniff.outputs.parquet.folders import LocalFolder
 from sslsniff.outputs.parquet.parquet_folder import ParquetSink
 from tests.corpus.test_pcaps import CAPTURES, PCAPS
-from tests.unit.capture_files.foreign import FAR, NEAR, Wire
 from tests.unit.captures import answer, get
 from tests.unit.exchanges import START_NS, exchange, request, response
+from tests.unit.files.foreign import FAR, NEAR, Wire
 from tests.workload.processes import wait_until
 
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")
@@ -251,9 +251,7 @@ def test_bad_folders(tmp_path: Path) -> None:
 
 
 def test_without_pyarrow(tmp_path: Path) -> None:
-    code = (
-        "import sys; sys.modules['pyarrow'] = None; from sslsniff.cli import main; sys.exit(main())"
-    )
+    code = "import sys; sys.modules['pyarrow'] = None; from sslsniff.cli.main import main; sys.exit(main())"
     command: list[str | Path] = [
         sys.executable,
         "-c",

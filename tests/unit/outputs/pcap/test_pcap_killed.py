@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff.capture_files.mending import KINDS
+from sslsniff.files.mending import KINDS
 from tests.unit.captures import READ, WRITE, Taker, http1_steps, wait_ended
 
 WRITING = """

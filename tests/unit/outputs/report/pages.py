@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from sslsniff.cli import main
+from sslsniff.cli.main import main
 from sslsniff.outputs.report.report import ReportSink
 
 PAGE = Path(__file__).parents[4] / "sslsniff/outputs/report/page"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff.cli import main
+from sslsniff.cli.main import main
 from sslsniff.core.errors import OutputError
 from tests.unit.exchanges import exchange, request, response
 from tests.unit.outputs.report.many import write_many

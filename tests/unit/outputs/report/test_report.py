@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from sslsniff import decode
-from sslsniff.cli import main
+from sslsniff.cli.main import main
 from sslsniff.core.sink import Summary
 from sslsniff.decoders.messages import Headers
 from sslsniff.outputs.report import kept_exchanges

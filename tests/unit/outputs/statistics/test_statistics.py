@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sslsniff.commands.options.other_options import read_parser
+from sslsniff.cli.options.other_options import read_parser
 from sslsniff.core.model import Exchange, Process
 from sslsniff.core.sink import Summary
 from sslsniff.decoders.inner.models.model_call import ModelCall, TokenUsage

@@ -1,0 +1,235 @@
+"""``sslsniff trace``: shows calls of a program's functions."""
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, TextIO
+
+from sslsniff.cli.ending import CaptureControl, OverdueError
+from sslsniff.cli.options.trace_options import TraceOptions, parse_trace
+from sslsniff.cli.printing import note
+from sslsniff.core.errors import NO_READER, NO_TIME, TargetError, counted
+from sslsniff.kernel import privileges
+
+if TYPE_CHECKING:
+    from sslsniff.cli.started.held_command import HeldCommand
+    from sslsniff.core.events import Exited
+    from sslsniff.fetching.hit_records import Hit
+    from sslsniff.fetching.trace_places import Place
+    from sslsniff.functions.calls.call_builder import CallBuilder
+    from sslsniff.functions.capture.function_capture import FunctionCapture
+    from sslsniff.functions.capture.stack_reader import StackReader
+
+_POLL_S = 0.1
+_STACK_COST = ", and about 7 us for its stack"  # docs/benchmarks.md
+
+
+def trace(arguments: Sequence[str]) -> int:
+    """Trace functions of a program or of processes; return the exit code, that of the program.
+
+    Raises ``SslsniffError``.
+    """
+    options = parse_trace(arguments)
+    control = CaptureControl(options.end_within)  # signals end this process until it traces
+    privileges.require()
+    from sslsniff.cli.functions.chosen_calls import check_call_outputs
+    from sslsniff.functions.capture.function_capture import require_kernel
+    from sslsniff.functions.capture.traced_files import traced_files
+    from sslsniff.kernel.loaders.loading import require_library
+
+    require_kernel()
+    require_library("co-re")
+    # Standard output belongs to the program that is started.
+    standard = sys.stdout if options.file is None else sys.stderr
+    check_call_outputs(options, standard)  # before debug info is read, which may take long
+    files = traced_files(options.file, options.pid, options.lib)
+    with contextlib.ExitStack() as closing:
+        places = _plan(files, options, closing)
+        held = _start_held(options)  # it forks: this is before any thread is started
+        is_whole = _trace_places(places, held, options, standard, control)
+    control.done()
+    return held.finish(control, is_whole=is_whole) if held else int(not is_whole)
+
+
+def _plan(
+    files: Sequence[str], options: TraceOptions, closing: contextlib.ExitStack
+) -> "tuple[Place, ...]":
+    """Return the places to probe; note what they cost, and what will be missing."""
+    from sslsniff.cli.functions.trace_planning import plan_trace
+
+    plan = plan_trace(files, options, closing)
+    for line in plan.notes:
+        note(line)
+    if not plan.places:
+        raise TargetError("nothing is left to probe", "see the lines above")
+    note(plan.cost + (_STACK_COST if options.has_stacks else ""))
+    return plan.places
+
+
+def _trace_places(
+    places: "Sequence[Place]",
+    held: "HeldCommand | None",
+    options: TraceOptions,
+    standard: TextIO | None,
+    control: CaptureControl,
+) -> bool:
+    """Probe ``places``, let ``held`` start, and show what is hit; return whether that is all."""
+    from sslsniff.capture.scope import Scope
+    from sslsniff.fetching.fetch_tables import Use
+    from sslsniff.functions.capture.function_capture import FunctionCapture
+    from sslsniff.functions.capture.stack_reader import StackReader
+
+    pids = (held.pid,) if held else tuple(options.pid)
+    scope = Scope(pids=pids, follows_children=options.follows_children)
+    use = Use.COUNT if options.count else Use.HISTOGRAM if options.histogram else Use.REPORT
+    use = Use.STACK if options.has_stacks else use
+    capture = FunctionCapture(
+        places, scope, spill_bytes=options.spill, most_hits=options.rate, use=use
+    )
+    with contextlib.ExitStack() as closing, capture:
+        stacks = closing.enter_context(StackReader()) if options.has_stacks else None
+        control.listen(has_command=held is not None)
+        if held:
+            held.release()
+        privileges.drop(opens_perf_events=False)
+        if not held:
+            note("tracing; Ctrl-C ends")
+        if use in (Use.COUNT, Use.HISTOGRAM):
+            _show_numbers(capture, places, options, standard, closing, control)
+            return True
+        return _show_calls(capture, places, options, standard, closing, control, stacks)
+
+
+def _start_held(options: TraceOptions) -> "HeldCommand | None":
+    if options.file is None:
+        return None
+    from sslsniff.cli.started.held_command import HeldCommand
+
+    return HeldCommand((options.file, *options.arguments))
+
+
+def _show_calls(
+    capture: "FunctionCapture",
+    places: "Sequence[Place]",
+    options: TraceOptions,
+    standard: TextIO | None,
+    closing: contextlib.ExitStack,
+    control: CaptureControl,
+    stacks: "StackReader | None",
+) -> bool:
+    """Show calls until all processes end or the user ends the trace; return whether it shows all.
+
+    If not, that was said.
+    """
+    from sslsniff.cli.functions.chosen_calls import open_call_sinks
+    from sslsniff.functions.calls.call_builder import CallBuilder, no_stack
+    from sslsniff.functions.outputs.call_lines import summary_line
+    from sslsniff.functions.outputs.traced_call import TraceSummary
+
+    sinks = open_call_sinks(options, standard, closing, control.reader_gone, capture.ended_process)
+    builder = CallBuilder(places, sinks.first, read_stack=stacks.read if stacks else no_stack)
+    began_ns = time.monotonic_ns()
+    is_whole = True
+
+    def sum_up(skipped: int | None = None) -> None:
+        nonlocal is_whole
+        if not is_whole:
+            note(f"{_not_shown(skipped)} shown: {NO_TIME}")
+        summary = TraceSummary(
+            calls=builder.calls,
+            duration_ns=time.monotonic_ns() - began_ns,
+            shown=None if sinks.shown is None else sinks.shown.shown,
+            lost=capture.lost_hits(),
+            limited=capture.limited_hits(),
+            forgotten=builder.forgotten,
+        )
+        sinks.first.summary(summary)
+        sinks.first.flush()
+        if control.is_unread:
+            is_whole = False
+            note(NO_READER)
+            note(summary_line(summary))
+
+    def sum_up_before_exit() -> None:
+        nonlocal is_whole
+        is_whole = False
+        sum_up()
+
+    control.before_exit = sum_up_before_exit
+    with contextlib.suppress(BrokenPipeError):  # nobody reads a pipe any more
+        try:
+            with control.abandonable():
+                while not control.to_stop and not capture.ended:
+                    _handle(capture.poll(_POLL_S), builder, control, stacks)
+                    sinks.first.flush()
+                is_whole = _handle(capture.finish(), builder, control, stacks)
+        except OverdueError:
+            is_whole = False
+        builder.finish()
+        sum_up(None if is_whole else capture.skip_hits(control.is_skipped))
+    control.before_exit = lambda: None
+    return is_whole
+
+
+def _not_shown(hits: int | None) -> str:
+    """Say how many hits are not, if that is known."""
+    return "not all calls are" if hits is None else f"{counted(hits, 'hit is', 'hits are')} not"
+
+
+def _handle(
+    hits: "Iterable[Hit | Exited]",
+    builder: "CallBuilder",
+    control: CaptureControl,
+    stacks: "StackReader | None",
+) -> bool:
+    """Give hits to ``builder``; return whether there was time for all of them."""
+    from sslsniff.core.events import Exited
+
+    if stacks is not None:
+        stacks.update()
+    for hit in hits:
+        if isinstance(hit, Exited):
+            builder.end_process(hit.pid)
+            if stacks is not None:
+                stacks.forget(hit.pid)
+        else:
+            builder.handle(hit)
+        if control.to_stop and control.is_drained():
+            return False
+    return True
+
+
+def _show_numbers(
+    capture: "FunctionCapture",
+    places: "Sequence[Place]",
+    options: TraceOptions,
+    standard: TextIO | None,
+    closing: contextlib.ExitStack,
+    control: CaptureControl,
+) -> None:
+    """Show what the kernel counted, when all processes ended or the user ends the trace."""
+    from sslsniff.cli.text_output import open_text_output
+    from sslsniff.fetching.trace_places import timed_functions
+    from sslsniff.functions.outputs import call_tables
+
+    stream = open_text_output(options.output, options.force, standard, closing, control.reader_gone)
+    control.before_exit = lambda: note(f"what was counted is not shown: {NO_TIME}")
+    while not control.to_stop and not capture.ended:
+        for _ in capture.poll(_POLL_S):
+            pass
+    for _ in capture.finish():
+        pass
+    if options.count:
+        counts: dict[str, int] = {}
+        for place, count in zip(places, capture.counts(), strict=True):
+            if not place.kind.ends_call:
+                counts[place.function] = counts.get(place.function, 0) + count
+        show = call_tables.count_objects if options.json else call_tables.count_lines
+        lines = show(counts)
+    else:
+        shown = call_tables.histogram_objects if options.json else call_tables.histogram_lines
+        timed = timed_functions(places)
+        histograms = capture.histograms()
+        lines = shown({name: histograms[name] for name in histograms if name in timed})
+    stream.write("".join(f"{line}\n" for line in lines))

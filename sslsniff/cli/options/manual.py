@@ -1,0 +1,118 @@
+"""The manual page and the shells' completions, made from the parsers when sslsniff is built."""
+
+import argparse
+import re
+import textwrap
+
+from sslsniff import __version__
+from sslsniff.cli.options import (
+    agent_options,
+    decode_options,
+    other_options,
+    trace_options,
+    watch_options,
+)
+
+_SUBCOMMANDS = {
+    "top": watch_options.top_parser,
+    "trace": trace_options.trace_parser,
+    "read": other_options.read_parser,
+    "decode": decode_options.decode_parser,
+    "agent": agent_options.agent_parser,
+    "report": other_options.report_parser,
+    "stats": other_options.stats_parser,
+    "list": other_options.list_parser,
+    "symbols": other_options.symbols_parser,
+    "doctor": other_options.doctor_parser,
+}
+_SHELLS = {
+    "bash": "share/bash-completion/completions/sslsniff",
+    "zsh": "share/zsh/site-functions/_sslsniff",
+    "fish": "share/fish/vendor_completions.d/sslsniff.fish",
+}
+_USAGE = "sslsniff [FILTER] WHAT [OUTPUT] [-- COMMAND ...] | sslsniff SUBCOMMAND ..."
+_MANUAL = "share/man/man1/sslsniff.1"
+_SECTION = re.compile(r"^(?=\.SH\b)", re.MULTILINE)
+_COMMENTS = ".SH COMMENTS\n"
+_LAST_SECTIONS = r""".SH EXIT STATUS
+.TP
+0
+ended normally
+.TP
+1
+an error, which one line names with its remedy, or not all that was captured is shown
+.TP
+2
+wrong usage
+.PP
+With \fB\-\- COMMAND\fR it is the command's.
+.SH FILES
+.TP
+/var/cache/sslsniff
+what was found in programs and libraries, as root; else below $XDG_CACHE_HOME or ~/.cache
+.TP
+/etc/sslsniff/agent.toml
+the configuration of the agent, where its service is installed
+.SH SEE ALSO
+.BR tcpdump (8),
+.BR strace (1),
+.BR wireshark (1)
+.PP
+The files docs/*.md that are named here are in the source of sslsniff, not in its packages.
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return one parser with all subcommands and options, for tools that read parsers."""
+    whole = watch_options.empty_parser(_USAGE)
+    subcommands = whole.add_subparsers(
+        title="SUBCOMMANDS", metavar="", parser_class=argparse.ArgumentParser
+    )
+    for name, make in _SUBCOMMANDS.items():
+        subcommand = make()
+        subcommands.add_parser(
+            name,
+            prog=subcommand.prog,
+            parents=[subcommand],
+            add_help=False,
+            usage=subcommand.usage,
+            description=subcommand.description,
+            epilog=subcommand.epilog,
+            help=subcommand.description,
+        )
+    watch_options.add_watch_options(whole)  # last: a subcommand is the first word
+    return whole
+
+
+def files() -> dict[str, str]:
+    """Return the text of each file, by its path below a prefix such as /usr.
+
+    Needs shtab and argparse-manpage, which a build installs.
+    """
+    import shtab
+    from argparse_manpage.manpage import Manpage
+
+    whole = parser()
+    texts = {path: shtab.complete(whole, shell) for shell, path in _SHELLS.items()}
+    data = {
+        "project_name": "sslsniff",
+        "version": __version__,
+        "manual_title": "User Commands",
+        "description": "live plaintext of TLS traffic",
+    }
+    texts[_MANUAL] = _ordered(str(Manpage(whole, format="pretty", _data=data)))
+    return texts
+
+
+def _ordered(page: str) -> str:
+    """Return the page with the usual sections in the usual order (man-pages(7)).
+
+    The options of subcommands come after all others, and the lines of examples stay lines.
+    """
+    page, _, examples = page.partition(_COMMENTS)
+    sections = _SECTION.split(page)
+    of_subcommands = [each for each in sections if "'sslsniff " in each.partition("\n")[0]]
+    first = [each for each in sections if each not in of_subcommands]
+    lines = textwrap.dedent(examples.removeprefix("examples:")).strip("\n")
+    shown = f".SH EXAMPLES\n.nf\n{lines}\n.fi\n"
+    return "".join([*first, *of_subcommands, shown, _LAST_SECTIONS])

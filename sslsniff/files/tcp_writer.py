@@ -1,0 +1,385 @@
+"""Plaintext as the packets of a synthetic TCP connection.
+
+Addresses, ports, times and bytes are real. Handshakes, acknowledgements and, where asked for, TLS
+records with a NULL cipher are made up. Comments say so.
+"""
+
+from collections.abc import Iterator
+
+from sslsniff.core.events import DIRECTIONS
+from sslsniff.core.fast_path import Consumer
+from sslsniff.core.model import Address, Chunk, Connection, Direction, LossCause
+from sslsniff.core.ring_records import Records
+from sslsniff.decoders.messages import Side
+from sslsniff.decoders.sender_guess import starts_message
+from sslsniff.files import null_tls
+from sslsniff.files.comments import GOES_ON, MADE_UP, Described, Lost
+from sslsniff.files.packets import ACK, DATA_END, FIN, SYN, connect, header_end, numbers_taken
+from sslsniff.files.packing import KEPT_TEMPLATES, Endpoint, EndpointPair, Template
+from sslsniff.files.pcap import Origin, PacketWriter
+
+LARGEST_FILLED_GAP_BYTES = 1 << 20
+"""A longer gap is not filled with zeros: a new synthetic connection begins after it."""
+
+_SEGMENT_BYTES = null_tls.LARGEST_RECORD_BYTES
+_SEARCHED_PACKETS = 8  # for the start of a message, after the sides take turns
+_SEARCHED_BYTES = 32 << 10  # an HTTP/2 frame of the usual length, and the next one's head
+_ZEROS = bytes(_SEGMENT_BYTES)
+
+_HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"  # RFC 9113 section 3.4
+_HTTP2_SETTINGS = b"\0\0\0\4\0\0\0\0\0"
+
+
+class _DirectionWriter:
+    """Writes one direction of a connection; its ``fast_path.Consumer``.
+
+    ``start`` is the first bytes of its packets: the headers up to the sequence number. ``ended``
+    says that its FIN is written.
+    """
+
+    __slots__ = (
+        "_acknowledgement",
+        "_connection",
+        "_packet_writer",
+        "_templates",
+        "direction",
+        "ended",
+        "start",
+        "state",
+    )
+
+    start: bytes
+    _acknowledgement: Template  # the template of packets that acknowledge what the peer sends
+
+    def __init__(
+        self,
+        connection: "SyntheticConnection",
+        direction: Direction,
+        packet_writer: PacketWriter,
+        state: Endpoint,
+    ) -> None:
+        self.direction = direction
+        self.ended = False
+        self.state = state
+        self._connection = connection
+        self._packet_writer = packet_writer
+        self._templates: dict[int, Template] = {}
+
+    @property
+    def position(self) -> int:
+        """See ``fast_path.Consumer``."""
+        return self.state.position
+
+    @property
+    def last_ns(self) -> int:
+        """See ``fast_path.Consumer``."""
+        return self.state.last_ns
+
+    @property
+    def by_record(self) -> "_DirectionWriter":
+        """See ``fast_path.Consumer``."""
+        return self
+
+    def begin(self, start: bytes) -> None:
+        """Continue in another synthetic connection, whose packets begin with ``start``."""
+        self.start = start
+        self.ended = False
+        self.state.looks = _SEARCHED_PACKETS
+        self._templates.clear()
+        self.state.set_templates(())
+        self._acknowledgement = self._connection.control_template(self, ACK)
+        self.state.acknowledge_by(self._acknowledgement)
+
+    def feed(self, time_ns: int, tid: int, data: bytes | memoryview) -> None:
+        """See ``fast_path.Consumer``."""
+        state = self.state
+        self._connection.find_message_start(self, time_ns, data)
+        for start in range(0, len(data), _SEGMENT_BYTES):
+            piece = data[start : start + _SEGMENT_BYTES]
+            self._packet_writer.next_packet(state, self._template(tid), time_ns, bytes(piece))
+
+    def consume(self, key: int, records: Records, clock_offset_ns: int) -> None:
+        """See ``fast_path.RecordConsumer``."""
+        self._packet_writer.follow(self.state, key, records, clock_offset_ns)
+
+    def forget(self) -> None:
+        """See ``fast_path.RecordConsumer``."""
+        self._packet_writer.batch.forget(self.state)
+
+    def flush(self) -> None:
+        """See ``fast_path.RecordConsumer``."""
+        self._packet_writer.flush()
+
+    def _template(self, tid: int) -> Template:
+        template = self._templates.get(tid)
+        if template is None:
+            if len(self._templates) >= KEPT_TEMPLATES:
+                self._templates.clear()
+            template = self._templates[tid] = self._connection.template(self, tid)
+            self.state.set_templates(self._templates.values())
+        return template
+
+
+class SyntheticConnection:
+    """Writes a connection as one synthetic connection, or as several parts.
+
+    A new part begins after a gap that is too long to fill. One also begins at the first message of
+    a capture that joined in the middle of another: its rest would spoil the dissection.
+
+    ``addresses``: of the client and the server, in the packets.
+    ``client_port``: the client's real port, if the packets have another.
+    ``plays``: the side of the process. ``wraps``: whether data is in TLS records.
+    ``numbers``: yields a number for each part.
+    """
+
+    __slots__ = (
+        *("_alpn", "_client_port", "_connection", "_interface", "_numbers", "_packet_writer"),
+        *("_pair", "_part", "_read", "_record_bytes", "_stray", "_written", "addresses", "plays"),
+    )
+
+    def __init__(
+        self,
+        connection: Connection,
+        packet_writer: PacketWriter,
+        interface: int,
+        *,
+        plays: Side,
+        addresses: tuple[Address, Address],
+        numbers: Iterator[int],
+        wraps: bool,
+        client_port: int | None = None,
+    ) -> None:
+        self.addresses = addresses
+        self._connection = connection
+        self._client_port = client_port
+        self._packet_writer = packet_writer
+        self._interface = interface
+        self.plays = plays
+        self._numbers = numbers
+        wraps = wraps and addresses[1].port not in null_tls.HTTP_PORTS
+        self._record_bytes = null_tls.RECORD_BYTES if wraps else 0
+        self._alpn = connection.alpn
+        self._part = 0
+        self._stray = False  # whether this part has bytes that cannot be dissected
+        self._pair = EndpointPair()
+        self._read = self._new_writer(Direction.READ)
+        self._written = self._new_writer(Direction.WRITE)
+
+    @property
+    def last_ns(self) -> int:
+        """The time of the last packet with data, else that of the connection's beginning."""
+        return max(self._connection.opened_ns, self._read.last_ns, self._written.last_ns)
+
+    def write(self, chunk: Chunk) -> None:
+        """Write a chunk. Raises ``OutputError`` if the file cannot be written."""
+        writer = self._writer_of(chunk.direction)
+        if writer.ended:  # the program used its TLS object again, unseen
+            self._finish(chunk.time_ns, GOES_ON)
+            self._begin(chunk.time_ns)
+        writer.state.position = chunk.offset
+        if chunk.missing:
+            if not self._pair.settled:
+                self._settle(chunk.time_ns, b"")
+            self._fill(writer, chunk)
+        elif chunk.data:
+            writer.feed(chunk.time_ns, chunk.tid, chunk.data)
+
+    def move(
+        self, addresses: tuple[Address, Address], client_port: int | None, time_ns: int
+    ) -> None:
+        """Go on with other addresses, in a new part: those so far were not the connection's."""
+        self.begin()
+        self._finish(time_ns, GOES_ON)
+        self.addresses, self._client_port = addresses, client_port
+        self._begin(time_ns)
+        self._pair.settled = self._stray = False
+
+    def consumer(self, direction: Direction) -> Consumer | None:
+        """Return the writer of the next bytes of a direction; None if it has ended."""
+        writer = self._writer_of(direction)
+        writer.state.last_ns = 0
+        return None if writer.ended else writer
+
+    def template(self, writer: _DirectionWriter, tid: int, comment: str = "") -> Template:
+        """Return the template of packets with a thread's plaintext."""
+        after, zeros = DATA_END, 0
+        if self._record_bytes:
+            after, zeros = after + null_tls.record_header(0), null_tls.MAC_BYTES
+        origin = self._origin(writer, tid)
+        return self._packet_writer.template(
+            origin, writer.start, after, zeros=zeros, comment=comment
+        )
+
+    def control_template(
+        self, writer: _DirectionWriter, flags: int, comment: str = "", tid: int = 0
+    ) -> Template:
+        """Return the template of a packet without data."""
+        origin, after = self._origin(writer, tid), header_end(flags)
+        return self._packet_writer.template(origin, writer.start, after, comment=comment)
+
+    def find_message_start(
+        self, writer: _DirectionWriter, time_ns: int, data: bytes | memoryview
+    ) -> None:
+        """Check whether a message begins with ``data``: Wireshark can dissect from there on.
+
+        Messages begin where the sides take turns, or soon after. A side that sends more is in the
+        middle of a message or of another protocol: it is searched again at its next turn.
+        """
+        pair, speaker = self._pair, DIRECTIONS.index(writer.direction)
+        if pair.settled:
+            return
+        if speaker != pair.speaker:
+            pair.speaker = speaker
+            writer.state.looks = _SEARCHED_PACKETS
+        if writer.state.looks:
+            writer.state.looks -= 1
+            self._settle(time_ns, bytes(data[:_SEARCHED_BYTES]))
+
+    def begin(self) -> None:
+        """Write the handshakes, if no packet was written yet."""
+        if not self._part:
+            self._begin(self._connection.opened_ns)
+
+    def end_direction(self, direction: Direction, time_ns: int) -> None:
+        """Write the end of one direction."""
+        self.begin()
+        writer = self._writer_of(direction)
+        if not writer.ended:
+            writer.ended = True
+            self._control(writer, time_ns, FIN | ACK)
+            self._control(self._peer(writer), time_ns, ACK)
+
+    def end(self, time_ns: int) -> None:
+        """Write the end of the connection."""
+        self.begin()
+        self._finish(time_ns, "")
+
+    def _new_writer(self, direction: Direction) -> _DirectionWriter:
+        state = self._pair.ends[DIRECTIONS.index(direction)]
+        state.record_bytes = self._record_bytes
+        state.looks = _SEARCHED_PACKETS
+        return _DirectionWriter(self, direction, self._packet_writer, state)
+
+    def _writer_of(self, direction: Direction) -> _DirectionWriter:
+        return self._written if direction is Direction.WRITE else self._read
+
+    def _peer(self, writer: _DirectionWriter) -> _DirectionWriter:
+        return self._read if writer is self._written else self._written
+
+    def _origin(self, writer: _DirectionWriter, tid: int) -> Origin:
+        process = self._connection.process
+        ids = (process.pid, tid) if process.is_known else None
+        return Origin(self._interface, ids, writer.direction is Direction.READ)
+
+    def _control(
+        self, writer: _DirectionWriter, time_ns: int, flags: int, comment: str = "", tid: int = 0
+    ) -> None:
+        """Write a packet without data."""
+        template = self.control_template(writer, flags, comment, tid)
+        self._packet_writer.packet(
+            writer.state,
+            template,
+            time_ns,
+            count=numbers_taken(flags),
+            acknowledges=bool(flags & ACK),
+        )
+
+    def _raw(self, writer: _DirectionWriter, time_ns: int, data: bytes, comment: str = "") -> None:
+        """Write a packet whose data is not put into a TLS record."""
+        origin, start = self._origin(writer, 0), writer.start
+        template = self._packet_writer.template(origin, start, DATA_END, comment=comment)
+        self._packet_writer.packet(writer.state, template, time_ns, data, count=len(data))
+
+    def _sides(self) -> tuple[_DirectionWriter, _DirectionWriter]:
+        """Return the writers of what the client sends, and of what the server sends."""
+        if self.plays is Side.CLIENT:
+            return self._written, self._read
+        return self._read, self._written
+
+    def _settle(self, time_ns: int, data: bytes) -> None:
+        """Begin the first part, or the next if ``data`` can be dissected and bytes before not."""
+        starts = self._starts(data)
+        if not self._part:
+            resumes = not data.startswith(_HTTP2_PREFACE)
+            self._begin(self._connection.opened_ns, resumes=resumes)
+        elif starts and self._stray:
+            self._finish(time_ns, GOES_ON)
+            self._begin(time_ns)
+        self._pair.settled = starts
+        self._stray = not starts
+
+    def _starts(self, data: bytes) -> bool:
+        """Return whether dissection can begin with ``data``; note HTTP/2 where ALPN did not."""
+        if self._alpn == "h2" or not data:
+            return bool(data)
+        if self._connection.from_start and self._part <= 1:
+            if self._alpn is None and data.startswith(_HTTP2_PREFACE):
+                self._alpn = "h2"
+            return True
+        if not starts_message(data):
+            return False
+        http1 = b"HTTP/1." in data[:4096].partition(b"\n")[0]
+        if self._alpn is not None and not http1:
+            return False
+        if not http1:
+            self._alpn = "h2"
+        return True
+
+    def _begin(
+        self, time_ns: int, lost: Lost | None = None, tid: int = 0, *, resumes: bool = True
+    ) -> None:
+        """Write the handshakes of the next part.
+
+        ``lost`` is the gap before it, ``tid`` the thread of the lost bytes. ``resumes`` says that
+        the data does not begin with HTTP/2's preface.
+        """
+        self._part += 1
+        client, server = self._sides()
+        starts = connect(*self.addresses, next(self._numbers), (client.state, server.state))
+        client.begin(starts[0])
+        server.begin(starts[1])
+        connection = self._connection
+        described = Described.of(
+            connection,
+            part=self._part,
+            plays=self.plays,
+            wrapped=bool(self._record_bytes),
+            positions=(self._read.position, self._written.position),
+            client_port=self._client_port,
+        )
+        self._control(client, time_ns, SYN, described.text(lost), tid)
+        self._control(server, time_ns, SYN | ACK)
+        self._control(client, time_ns, ACK)
+        whole = connection.from_start and self._part == 1
+        if self._record_bytes:
+            self._raw(client, time_ns, null_tls.client_hello(connection.sni, self._alpn, whole))
+            self._raw(server, time_ns, null_tls.server_hello(self._alpn))
+            self._raw(client, time_ns, null_tls.CHANGE_CIPHER_SPEC)
+            self._raw(server, time_ns, null_tls.CHANGE_CIPHER_SPEC)
+        elif self._alpn == "h2" and resumes and not whole:
+            self._raw(client, time_ns, _HTTP2_PREFACE + _HTTP2_SETTINGS, MADE_UP)
+
+    def _finish(self, time_ns: int, comment: str) -> None:
+        """Write a FIN of each direction that has none yet, and acknowledge the last one."""
+        open_writers = [each for each in (self._written, self._read) if not each.ended]
+        for writer in open_writers:
+            writer.ended = True
+            self._control(writer, time_ns, FIN | ACK, comment)
+        if open_writers:
+            self._control(self._peer(open_writers[-1]), time_ns, ACK)
+
+    def _fill(self, writer: _DirectionWriter, chunk: Chunk) -> None:
+        """Write zeros for lost bytes, or begin a new part after them."""
+        missing, time_ns = chunk.missing, chunk.time_ns
+        cause = chunk.cause or LossCause.NOT_CAPTURED
+        if missing > LARGEST_FILLED_GAP_BYTES:
+            self._finish(time_ns, GOES_ON)
+            self._begin(time_ns, Lost(missing, 0, cause, writer.direction), chunk.tid)
+            self._pair.settled = self._stray = False
+            return
+        for start in range(0, missing, _SEGMENT_BYTES):
+            zeros = _ZEROS[: missing - start]
+            comment = Lost(missing, start, cause, writer.direction).text()
+            template = self.template(writer, chunk.tid, comment)
+            count = len(zeros) + self._record_bytes
+            self._packet_writer.packet(writer.state, template, time_ns, zeros, count=count)

@@ -1,0 +1,138 @@
+"""The grammar of the command line."""
+
+import pytest
+
+from sslsniff.cli.options.other_options import parse_read, parse_report, read_parser
+from sslsniff.cli.options.watch_options import parse_watch, watch_parser
+
+OF_WATCHING = {
+    "--all", "--pid", "-p", "--comm", "--uid", "--container", "--unit", "--cgroup", "--lib",
+    "--sample", "--most-cpu",
+    "--version", "--loader", "--ring-size", "--spill", "--max-call-bytes", "--returns",
+    "--no-children", "--engine", "--hold", "--no-hold", "--calls", "--keylog", "--packets",
+}  # fmt: skip
+
+
+def test_read_has_the_options_of_watching() -> None:
+    """But those that say what to watch, and how; a live capture has one process."""
+    watch, read = ({*parser._option_string_actions} for parser in (watch_parser(), read_parser()))
+    assert watch - read == OF_WATCHING
+    assert read - watch == {"--jobs"}
+
+
+@pytest.mark.parametrize(
+    ("beside", "message"),
+    [
+        (("--all",), "--calls needs --pid or -- COMMAND: it probes functions of one program"),
+        (
+            ("--pid", "1", "--redact"),
+            "--calls shows arguments, which --redact does not blank: leave one out",
+        ),
+        (
+            ("--pid", "1", "--otlp", "http://h"),
+            "--calls shows arguments, which --redact does not blank: leave one out",
+        ),
+        (
+            ("--pid", "1", "--redact-pattern", "x"),
+            "--calls shows arguments, which --redact does not blank: leave one out",
+        ),
+        (
+            ("--pid", "1", "--stream", "1"),
+            "--stream is for HTTP/2, whose calls are not known: leave out --calls",
+        ),
+        (("--pid", "1", "--sample", "1/2"), "--calls must see all connections: leave out --sample"),
+        (("--pid", "1", "--loader", "bcc"), "--calls works with --loader co-re only"),
+        (("--pid", "1", "--calls", "("), "is no regular expression"),
+        (("--pid", "1", "--calls", ""), "it is empty"),
+    ],
+)
+def test_calls_beside_other_options(
+    beside: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        parse_watch(["--calls", "handle", *beside])
+    assert message in capsys.readouterr().err
+
+
+URL = "http://127.0.0.1:4317"
+
+
+@pytest.mark.parametrize(
+    ("given", "is_redacted"),
+    [
+        ((), False),
+        (("--redact",), True),
+        (("--otlp", URL), True),
+        (("--parquet", "s3://bucket/folder"), True),
+        (("--parquet", "folder"), False),
+        (("--otlp", URL, "--no-redact"), False),
+    ],
+)
+def test_what_leaves_the_machine_is_redacted(given: tuple[str, ...], is_redacted: bool) -> None:
+    assert parse_watch(["--pid", "1", *given]).redact is is_redacted
+    assert parse_read(["capture", *given]).redact is is_redacted
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("--no-redact",), "--no-redact needs --otlp, --kafka or an object store"),
+        (("--otlp", URL, "--redact", "--no-redact"), "--redact and --no-redact contradict"),
+        (("--otlp", URL, "--jobs", "2"), "--jobs is for lines of text and JSON: leave out --otlp"),
+    ],
+)
+def test_redaction_and_sending_beside_other_options(
+    given: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        parse_read(["capture", *given])
+    assert message in capsys.readouterr().err
+
+
+def test_calls_may_be_repeated() -> None:
+    options = parse_watch(["--calls", "^a::", "--calls", "b$", "--", "server"])
+    assert options.calls == ["^a::", "b$"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "page"),
+    [
+        (["folder/out.pcapng"], "out.pcapng.html"),
+        (["-"], "report.html"),
+        (["out.pcapng", "-o", "folder/a.html", "~c 500"], "folder/a.html"),
+    ],
+)
+def test_the_name_of_a_report(arguments: list[str], page: str) -> None:
+    options = parse_report([*arguments, "--report-bodies", "1K"])
+    assert (options.report, options.output) == (page, None)
+    assert (options.report_bodies, options.report_size) == (1 << 10, 16 << 20)
+    assert options.filter == ("~c 500" if "~c 500" in arguments else None)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--json", "--hexdump"), "--hexdump is text: leave out --json, or use --chunks"),
+        (("--chunks", "--hexdump"), "--hexdump is text: leave out --json, or use --chunks"),
+        (("--pcap", "x.har"), "--pcap x.har has the ending of another output: use --har x.har"),
+        (("--har", "x.pcapng"), "--har x.pcapng has the ending of another output: use --pcap x"),
+        (("--report", "x.pcap"), "--report x.pcap has the ending of another output: use --pcap x"),
+        (("-o", "x.html"), "-o x.html has the ending of another output: use --report x.html"),
+        (("--pcap", "x.pcap.gz"), "--pcap x.pcap.gz: no output is compressed: leave out that"),
+    ],
+)
+def test_outputs_that_contradict_themselves(
+    options: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        parse_watch(["--all", *options])
+    assert message in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        parse_read(["file", *options])
+    assert message in capsys.readouterr().err
+
+
+def test_one_file_at_a_time(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse_read([__file__, __file__])
+    assert "is a file: sslsniff read FILE reads one file at a time" in capsys.readouterr().err
