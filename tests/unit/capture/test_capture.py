@@ -95,7 +95,8 @@ def test_a_plain_capture_imports_nothing_of_traces() -> None:
     code = (
         "import sys\n"
         "import sslsniff.cli.watch, sslsniff.cli.chosen_sinks, sslsniff.cli.pump\n"
-        "import sslsniff.capture.capture, sslsniff.capture.planner, sslsniff.forms.json.json_lines\n"
+        "import sslsniff.capture.capture, sslsniff.capture.planner\n"
+        "import sslsniff.forms.json.json_lines\n"
         "words = ('.functions', '.calls', '.dwarf', 'elftools')\n"
         "print([name for name in sys.modules if any(word in name for word in words)])\n"
     )

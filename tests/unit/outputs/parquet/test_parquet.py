@@ -251,7 +251,10 @@ def test_bad_folders(tmp_path: Path) -> None:
 
 
 def test_without_pyarrow(tmp_path: Path) -> None:
-    code = "import sys; sys.modules['pyarrow'] = None; from sslsniff.cli.main import main; sys.exit(main())"
+    code = (
+        "import sys; sys.modules['pyarrow'] = None\n"
+        "from sslsniff.cli.main import main; sys.exit(main())"
+    )
     command: list[str | Path] = [
         sys.executable,
         "-c",
