@@ -26,7 +26,7 @@ enum family {
 	FAMILIES,
 };
 
-/* As live/preload/preload_capture.py names them. */
+/* As sslsniff/preload/preload_capture.py names them. */
 enum library_name {
 	LIBRARY_UNKNOWN,
 	LIBRARY_OPENSSL,

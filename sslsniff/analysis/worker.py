@@ -40,6 +40,9 @@ _NICE_FROM_S = 8  # one with at least this limit runs after other processes
 _NICE = 10
 
 _IMPORTED_LATE = (
+    "sslsniff.libraries.gnutls.layout",
+    "sslsniff.libraries.nss.layout",
+    "sslsniff.libraries.openssl.layout",
     "sslsniff.machine_code.call_chains",
     "sslsniff.machine_code.probe_pairs",
     "sslsniff.matching.handed_calls",

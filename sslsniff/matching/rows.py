@@ -3,11 +3,13 @@
 import re
 from collections.abc import Callable
 from enum import Enum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from sslsniff.elf.elf_file import Elf
 from sslsniff.machine_code.conventions import Signature
 from sslsniff.matching.object_layout import ObjectLayout
+
+if TYPE_CHECKING:
+    from sslsniff.elf.elf_file import Elf
 
 
 class At(Enum):
@@ -131,4 +133,4 @@ class Plan(NamedTuple):
     version: re.Pattern[bytes] | None = None
     symbol_version: re.Pattern[bytes] | None = None
     mark_text: bytes | None = None
-    layout: Callable[[Elf], ObjectLayout] | None = None
+    layout: "Callable[[Elf], ObjectLayout] | None" = None

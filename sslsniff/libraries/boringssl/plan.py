@@ -2,7 +2,6 @@
 
 import re
 
-from sslsniff.libraries.openssl.layout import read_openssl_layout
 from sslsniff.libraries.openssl.plan import (
     LIFE,
     OPENSSL,
@@ -32,7 +31,7 @@ BORINGSSL = Plan(
     ),
     optional=(Row("SSL_new", leave="openssl_new_return"), *LIFE),
     mark_text=b"ssl/ssl_lib.cc\0",
-    layout=read_openssl_layout,
+    layout=OPENSSL.layout,
 )
 
 AWS_LC = BORINGSSL._replace(library="aws-lc", version=re.compile(rb"AWS-LC (\d+\.\d+\.\d+)\0"))

@@ -10,10 +10,14 @@ functions of lib/system/ktls.c instead (lib/record.c, lib/range.c). Early data i
 """
 
 import re
+from typing import TYPE_CHECKING
 
-from sslsniff.libraries.gnutls.layout import read_gnutls_layout
 from sslsniff.machine_code.conventions import Signature
+from sslsniff.matching.object_layout import ObjectLayout
 from sslsniff.matching.rows import At, Plan, Row
+
+if TYPE_CHECKING:
+    from sslsniff.elf.elf_file import Elf
 
 _APPLICATION_DATA = 23
 """GNUTLS_APPLICATION_DATA (RFC 8446, section 5.1)."""
@@ -39,6 +43,13 @@ _RECEIVED = Row(
     kind=_APPLICATION_DATA,
 )
 
+
+def _read_layout(elf: "Elf") -> ObjectLayout:
+    from sslsniff.libraries.gnutls.layout import read_gnutls_layout  # only to analyse a file
+
+    return read_gnutls_layout(elf)
+
+
 GNUTLS = Plan(
     library="gnutls",
     symbols=("gnutls_record_send", "gnutls_record_recv", "gnutls_init"),
@@ -52,5 +63,5 @@ GNUTLS = Plan(
         Row("gnutls_deinit", "openssl_free_enter", registers=("rdi",)),
     ),
     version=re.compile(rb"Enabled GnuTLS (\d[\d.]*) logging"),
-    layout=read_gnutls_layout,
+    layout=_read_layout,
 )

@@ -10,7 +10,6 @@ no instruction is at the end of writes alone: they need the kernel's return prob
 
 import re
 
-from sslsniff.libraries.openssl.layout import read_openssl_layout
 from sslsniff.libraries.openssl.plan import LIFE, OPENSSL
 from sslsniff.machine_code.conventions import Signature
 from sslsniff.matching.rows import At, Plan, Row
@@ -43,5 +42,5 @@ LIBRESSL = Plan(
         *LIFE,
     ),
     version=re.compile(rb"LibreSSL (\d+\.\d+\.\d+)\0"),
-    layout=read_openssl_layout,
+    layout=OPENSSL.layout,
 )

@@ -6,7 +6,7 @@
 
 from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.symbols import Function
-from sslsniff.libraries.nss.plan import CONNECTS
+from sslsniff.libraries.nss.socket_operations import CONNECTS
 from sslsniff.machine_code.known_values import Argument, Number
 from sslsniff.matching.object_layout import ObjectLayout
 from sslsniff.matching.probe_set import UnfitError

@@ -11,44 +11,43 @@ The object is the ``sslSocket``: a ``PRFileDesc`` changes its place when a layer
 """
 
 import re
+from typing import TYPE_CHECKING
 
-from sslsniff.libraries.nss.layout import read_nss_layout
+from sslsniff.libraries.nss.socket_operations import CLOSE, CONNECTS, OPERATIONS, RECEIVE, SEND
 from sslsniff.machine_code.conventions import Signature
-from sslsniff.matching.rows import At, Listed, Plan, PointerTable, Row
+from sslsniff.matching.object_layout import ObjectLayout
+from sslsniff.matching.rows import At, Listed, Plan, Row
+
+if TYPE_CHECKING:
+    from sslsniff.elf.elf_file import Elf
 
 _NO_FLAGS = 0
 """A read with PR_MSG_PEEK does not count: another one gets the same bytes."""
 
-_BIND, _LISTEN, _GET_PEER_NAME, _GET_SOCKET_NAME = 2, 3, 10, 11
-_CONNECT, _ACCEPT, _CLOSE, _RECEIVE, _SEND, _READ = 0, 1, 5, 6, 7, 8
-
-_OPERATIONS = PointerTable(
-    size=12,
-    empty=frozenset({_ACCEPT}),
-    common=frozenset({_BIND, _LISTEN, _GET_PEER_NAME, _GET_SOCKET_NAME}),
-    passes=(_READ, _RECEIVE),
-)
-"""``sslSocketOps``: the same in all releases since 3.12."""
-
 _OBJECT = ("rdi",)
-CONNECTS = Listed("ssl_SecureConnect", _OPERATIONS, _CONNECT)
-"""Stores ssl_BeginClientHandshake or ssl_BeginServerHandshake, with which the handshake begins."""
 
 _RECEIVED = Row(
-    function=Listed("ssl_SecureRecv", _OPERATIONS, _RECEIVE),
+    function=Listed("ssl_SecureRecv", OPERATIONS, RECEIVE),
     enter="c_call_enter",
     leave="c_return",
     at=At.SIGNED,
     signature=Signature("rdi", "rsi", kind=("rcx", _NO_FLAGS)),
 )
 _SENT = Row(
-    function=Listed("ssl_SecureSend", _OPERATIONS, _SEND),
+    function=Listed("ssl_SecureSend", OPERATIONS, SEND),
     enter="c_call_enter",
     leave="c_return",
     at=At.SIGNED,
     signature=Signature("rdi", "rsi"),
     writes=True,
 )
+
+
+def _read_layout(elf: "Elf") -> ObjectLayout:
+    from sslsniff.libraries.nss.layout import read_nss_layout  # only to analyse a file
+
+    return read_nss_layout(elf)
+
 
 NSS = Plan(
     library="nss",
@@ -58,8 +57,8 @@ NSS = Plan(
     required=(((_RECEIVED,),), ((_SENT,),)),
     optional=(
         Row(CONNECTS, "c_handshake_enter", registers=_OBJECT, at=At.STORED),
-        Row(Listed("ssl_SecureClose", _OPERATIONS, _CLOSE), "openssl_free_enter", None, _OBJECT),
+        Row(Listed("ssl_SecureClose", OPERATIONS, CLOSE), "openssl_free_enter", None, _OBJECT),
     ),
     version=re.compile(rb"Version: NSS (\d[\d.]*)"),
-    layout=read_nss_layout,
+    layout=_read_layout,
 )

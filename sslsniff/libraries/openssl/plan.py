@@ -18,10 +18,14 @@ a read gets its bytes again.
 """
 
 import re
+from typing import TYPE_CHECKING
 
-from sslsniff.libraries.openssl.layout import read_openssl_layout
 from sslsniff.machine_code.conventions import Signature
+from sslsniff.matching.object_layout import ObjectLayout
 from sslsniff.matching.rows import At, Passing, Plan, Row
+
+if TYPE_CHECKING:
+    from sslsniff.elf.elf_file import Elf
 
 _OBJECT = ("rdi",)
 _PLAIN = ("rdi", "rsi")
@@ -98,6 +102,13 @@ LIFE = (
 )
 """How connections begin and end, for all with OpenSSL's interface."""
 
+
+def _read_layout(elf: "Elf") -> ObjectLayout:
+    from sslsniff.libraries.openssl.layout import read_openssl_layout  # only to analyse a file
+
+    return read_openssl_layout(elf)
+
+
 OPENSSL = Plan(
     library="openssl",
     symbols=("SSL_read", "SSL_write", "SSL_new"),
@@ -124,7 +135,7 @@ OPENSSL = Plan(
     version=re.compile(rb"OpenSSL (\d+\.\d+\.\d+[a-z]*) +\d+ [A-Z][a-z]{2} \d{4}\0"),
     # libssl itself has no text with its version since 3.0, but each minor release has new symbols.
     symbol_version=re.compile(rb"\0OPENSSL_(\d+\.\d+)\.\d+(?=\0)"),
-    layout=read_openssl_layout,
+    layout=_read_layout,
 )
 
 _FOUND_BY_ERRORS = ("SSL_free", "SSL_shutdown", "SSL_sendfile")

@@ -8,7 +8,7 @@ import pytest
 from sslsniff.analysis.attachments import make_attachment
 from sslsniff.core.errors import ElfError
 from sslsniff.elf.elf_file import Elf
-from sslsniff.libraries.nss.plan import CONNECTS
+from sslsniff.libraries.nss.socket_operations import CONNECTS
 from sslsniff.machine_code.probe_sites import Cost
 from sslsniff.matching.hidden_functions import find_table, stored_functions, tails
 from sslsniff.matching.object_layout import ObjectLayout
