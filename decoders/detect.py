@@ -15,7 +15,7 @@ from sslsniff.decoders.decoder import CLOSED, Decoder, Switch
 from sslsniff.decoders.http1.head import undecoded_name
 from sslsniff.decoders.http1.http1_decoder import Http1Decoder
 from sslsniff.decoders.http1.start_lines import begins_otherwise
-from sslsniff.decoders.http2 import Http2Decoder
+from sslsniff.decoders.http2.http2_decoder import Http2Decoder
 from sslsniff.decoders.inner.websocket import WebSocketDecoder
 from sslsniff.decoders.messages import Message, Side, Undecoded
 from sslsniff.decoders.opaque import OpaqueDecoder

@@ -22,9 +22,6 @@ from typing import NoReturn
 
 from sslsniff.kernel import privileges
 
-LARGEST_MESSAGE_BYTES = 64 << 10
-"""The largest request to a worker, and the largest answer."""
-
 _ORDER = struct.Struct("<cII")
 _PREPARE, _START, _STOP = b"p", b"s", b"k"
 _PAUSE_S = 0.5  # a command that starts, or sslsniff if it ends at once, needs the processors first

@@ -10,7 +10,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from sslsniff.analysis.process import LARGEST_MESSAGE_BYTES, PlanningProcess
+from sslsniff.analysis.process import PlanningProcess
+from sslsniff.analysis.worker_messages import LARGEST_MESSAGE_BYTES
 from sslsniff.elf.debug_files import Offer, open_offers
 from sslsniff.elf.elf_file import WantedDebugFile
 from sslsniff.matching.probe_set import ReturnStyle

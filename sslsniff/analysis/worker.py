@@ -19,8 +19,8 @@ from typing import Any, NoReturn
 
 from sslsniff.analysis import plan_cache
 from sslsniff.analysis.attachments import make_attachment
-from sslsniff.analysis.process import LARGEST_MESSAGE_BYTES
 from sslsniff.analysis.stripped_fitting import LongSearchError
+from sslsniff.analysis.worker_messages import LARGEST_MESSAGE_BYTES
 from sslsniff.core.errors import ElfError
 from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.symbols import demangle

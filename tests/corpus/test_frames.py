@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from sslsniff.decoders.http2 import Http2Decoder
 from sslsniff.decoders.http2.frames import (
     CONTINUATION,
     DATA,
@@ -28,6 +27,7 @@ from sslsniff.decoders.http2.frames import (
     type_name,
     unpack_header,
 )
+from sslsniff.decoders.http2.http2_decoder import Http2Decoder
 from sslsniff.decoders.messages import Frame, Message, Undecoded
 from tests.corpus.conftest import corpus
 from tests.corpus.differences import FRAMES

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sslsniff.decoders.detect import Detector
-from sslsniff.decoders.http2 import Http2Decoder
+from sslsniff.decoders.http2.http2_decoder import Http2Decoder
 from tests.corpus.conftest import corpus
 from tests.unit.decoders.wires import END, C, S, run
 

@@ -12,9 +12,9 @@ from sslsniff.decoders.decoder import Decoder
 from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.http1 import head, known_heads
 from sslsniff.decoders.http1.http1_decoder import Http1Decoder
-from sslsniff.decoders.http2 import Http2Decoder
 from sslsniff.decoders.http2.frames import CONTINUATION, DATA, HEADERS, PING, PREFACE, SETTINGS
 from sslsniff.decoders.http2.hpack import HpackDecoder
+from sslsniff.decoders.http2.http2_decoder import Http2Decoder
 from sslsniff.decoders.messages import (
     BodyData,
     Message,

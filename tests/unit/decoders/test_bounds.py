@@ -15,8 +15,8 @@ from sslsniff.decoders.content import codings
 from sslsniff.decoders.decoder import Decoder
 from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.http1.http1_decoder import Http1Decoder
-from sslsniff.decoders.http2 import Http2Decoder
 from sslsniff.decoders.http2.frames import CONTINUATION, DATA, HEADERS, PREFACE, SETTINGS
+from sslsniff.decoders.http2.http2_decoder import Http2Decoder
 from sslsniff.decoders.messages import (
     Aborted,
     Headers,

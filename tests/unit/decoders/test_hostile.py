@@ -8,8 +8,8 @@ import pytest
 from sslsniff.decoders.decoder import Decoder
 from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.http1.http1_decoder import Http1Decoder
-from sslsniff.decoders.http2 import Http2Decoder
 from sslsniff.decoders.http2.frames import GOAWAY, HEADERS, PING, SETTINGS
+from sslsniff.decoders.http2.http2_decoder import Http2Decoder
 from sslsniff.decoders.messages import Side
 from sslsniff.decoders.sender_guess import guess_sender, starts_message
 from tests.unit.decoders.wires import END, C, S, frame, run

@@ -1,6 +1,5 @@
 import pytest
 
-from sslsniff.decoders.http2 import Http2Decoder
 from sslsniff.decoders.http2.frames import (
     CONTINUATION,
     DATA,
@@ -12,6 +11,7 @@ from sslsniff.decoders.http2.frames import (
     RST_STREAM,
     WINDOW_UPDATE,
 )
+from sslsniff.decoders.http2.http2_decoder import Http2Decoder
 from sslsniff.decoders.messages import (
     Aborted,
     BodyData,

@@ -2,7 +2,6 @@
 
 import pytest
 
-from sslsniff.decoders.http2 import Http2Decoder
 from sslsniff.decoders.http2.frames import (
     ALTSVC,
     CONTINUATION,
@@ -17,6 +16,7 @@ from sslsniff.decoders.http2.frames import (
     SETTINGS,
     WINDOW_UPDATE,
 )
+from sslsniff.decoders.http2.http2_decoder import Http2Decoder
 from sslsniff.decoders.messages import (
     Frame,
     Side,

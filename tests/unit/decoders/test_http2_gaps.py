@@ -5,7 +5,6 @@ from random import Random
 import pytest
 from hpack import Encoder
 
-from sslsniff.decoders.http2 import Http2Decoder
 from sslsniff.decoders.http2.frames import (
     CONTINUATION,
     DATA,
@@ -14,6 +13,7 @@ from sslsniff.decoders.http2.frames import (
     SETTINGS,
     WINDOW_UPDATE,
 )
+from sslsniff.decoders.http2.http2_decoder import Http2Decoder
 from sslsniff.decoders.messages import (
     BodyData,
     BodyInDoubt,

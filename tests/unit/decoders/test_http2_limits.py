@@ -3,7 +3,6 @@
 import pytest
 from hpack import Encoder
 
-from sslsniff.decoders.http2 import Http2Decoder
 from sslsniff.decoders.http2.frames import (
     CONTINUATION,
     HEADERS,
@@ -11,6 +10,7 @@ from sslsniff.decoders.http2.frames import (
     RST_STREAM,
     SETTINGS,
 )
+from sslsniff.decoders.http2.http2_decoder import Http2Decoder
 from sslsniff.decoders.messages import (
     Aborted,
     MessageEnd,

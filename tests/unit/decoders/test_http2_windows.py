@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslsniff.decoders.http2 import Http2Decoder
 from sslsniff.decoders.http2 import frames as f
 from sslsniff.decoders.http2.frames import PREFACE
+from sslsniff.decoders.http2.http2_decoder import Http2Decoder
 from sslsniff.decoders.messages import Frame, Http2Totals, Message, Side, Stall
 from tests.unit.decoders.wires import C, S, frame
 

@@ -14,7 +14,6 @@ from sslsniff.decoders.databases.redis.redis_decoder import RedisDecoder
 from sslsniff.decoders.decoder import Decoder
 from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.http1.http1_decoder import Http1Decoder
-from sslsniff.decoders.http2 import Http2Decoder
 from sslsniff.decoders.http2.frames import (
     CONTINUATION,
     DATA,
@@ -22,6 +21,7 @@ from sslsniff.decoders.http2.frames import (
     PREFACE,
     SETTINGS,
 )
+from sslsniff.decoders.http2.http2_decoder import Http2Decoder
 from sslsniff.decoders.inner.inner_protocols import InnerProtocols
 from tests.unit.decoders.databases.database_wires import (
     MY_LOGIN,
