@@ -44,9 +44,9 @@ from sslsniff.capture.scope import Scope
 scope = Scope(pids=(int(sys.argv[1]),))
 start = now(); files = list(survey.candidate_files(scope))
 step("find mapped files (meanwhile)", start)
-from sslsniff.analysis.planning import Planning
-with Planning() as planning:
-    start = now(); plans = survey.plan_all(files, planning)
+from sslsniff.analysis.file_analyzer import FileAnalyzer
+with FileAnalyzer() as analyzer:
+    start = now(); plans = survey.analyse_all(files, analyzer)
     step("plan probes, remembered (meanwhile)", start)
 capture = capture.LiveCapture(
     early_files.EarlyFiles(scope), load, ring_bytes=ring, call_limit_bytes=1 << 20, note=print

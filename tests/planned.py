@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from sslsniff.analysis.planning import Planning
+from sslsniff.analysis.file_analyzer import FileAnalyzer
 from sslsniff.capture import survey
 from sslsniff.matching.probe_set import Attachment, Refusal, ReturnStyle
 
@@ -11,5 +11,5 @@ def plan_file(
     path: Path | str, style: ReturnStyle = ReturnStyle.INSTRUCTIONS, *, key_log: bool = False
 ) -> Attachment | Refusal:
     """Return what to attach to the file at ``path``, or why nothing."""
-    with Planning(style, key_log=key_log) as planning:
-        return survey.plan_all([str(path)], planning)[str(path)]
+    with FileAnalyzer(style, key_log=key_log) as analyzer:
+        return survey.analyse_all([str(path)], analyzer)[str(path)]

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from sslsniff.analysis.process import PlanningProcess
+from sslsniff.analysis.analysis_process import AnalysisProcess
 from sslsniff.analysis.worker_messages import LARGEST_MESSAGE_BYTES
 from sslsniff.elf.debug_files import Offer, open_offers
 from sslsniff.elf.elf_file import WantedDebugFile
@@ -97,7 +97,7 @@ class Queue:
 
     def __init__(
         self,
-        process: PlanningProcess,
+        process: AnalysisProcess,
         ready: select.epoll,
         cpu_s: int,
         *,

@@ -3,7 +3,7 @@
 It is forked from a process that has imported all modules (``process``). Requests and answers are
 messages on its socket, in JSON. A request has the descriptors of the file, and of files that may be
 its debug file: ``{"path": ..., "style": ..., "key_log": ..., "cpu_s": ..., "debug": [path, ...]}``.
-An answer is either a plan as ``plan_cache`` stores it, ``{"plan": ..., "wanted": [build id, name]
+An answer is either a plan as ``result_cache`` stores it, ``{"plan": ..., "wanted": [build id, name]
 or null}``, or why there is none, ``{"over": "10 s of CPU"}`` or ``{"failed": "struct.error"}``.
 With a low limit of CPU, a search that takes long is not begun: ``{"over": "...", "wants":
 "SSL_read"}``. A hostile file may have taken over the worker, so sslsniff checks an answer like an
@@ -17,7 +17,7 @@ import resource
 import socket
 from typing import Any, NoReturn
 
-from sslsniff.analysis import plan_cache
+from sslsniff.analysis import result_cache
 from sslsniff.analysis.attachments import make_attachment
 from sslsniff.analysis.stripped_fitting import LongSearchError
 from sslsniff.analysis.worker_messages import LARGEST_MESSAGE_BYTES
@@ -135,4 +135,4 @@ def _plan(request: dict[str, Any], files: list[int]) -> dict[str, Any]:
             wanted = elf.wanted
     except ElfError as error:
         found = Refusal(error.fact, remedy=error.remedy)
-    return {"plan": plan_cache.entry(found), "wanted": wanted}
+    return {"plan": result_cache.entry(found), "wanted": wanted}

@@ -154,7 +154,7 @@ class LiveCapture:
                 self._containers.is_watched,
                 self._clock_offset_ns,
             )
-            self._files.planning.prepare()
+            self._files.analyzer.prepare()
         except BaseException:
             self.close()
             raise
@@ -189,7 +189,7 @@ class LiveCapture:
             error = TargetError(
                 f"nothing to probe in {', '.join(self._scope.libraries)}", "see sslsniff list"
             )
-            raise self._files.planner.refusal or error
+            raise self._files.seen.refusal or error
         self._late_files.report_refused()
         self._note("no supported TLS library is loaded yet; waiting (see sslsniff list)")
 
@@ -319,7 +319,7 @@ class LiveCapture:
         self._probes.report_misfits()
         if lost := self._files.mappings.losses():
             self._note(f"{lost}: files of processes that ended meanwhile may not be watched")
-        if left_out := self._files.planner.left_out:
+        if left_out := self._files.seen.left_out:
             what = counted(left_out, "file is", "files are")
             self._note(f"{what} not watched: too many were loaded at once")
         for line in (*self._tables.shortcomings(), *self._unseen.lines()):

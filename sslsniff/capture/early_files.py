@@ -1,11 +1,11 @@
-"""The files that are in use when a capture begins; planned while the BPF programs are loaded."""
+"""The files that are in use when a capture begins; analysed while the BPF programs are loaded."""
 
 import contextlib
 
-from sslsniff.analysis.planning import Planning
-from sslsniff.analysis.process import PlanningProcess
-from sslsniff.capture.planner import Planner
+from sslsniff.analysis.analysis_process import AnalysisProcess
+from sslsniff.analysis.file_analyzer import FileAnalyzer
 from sslsniff.capture.scope import Scope
+from sslsniff.capture.seen_files import SeenFiles
 from sslsniff.capture.survey import Unreachable, candidate_files
 from sslsniff.core.errors import SslsniffError
 from sslsniff.kernel import resource_limits
@@ -16,19 +16,19 @@ _WAIT_S = 0.1
 
 
 class EarlyFiles:
-    """Finds and plans the files that a capture of ``scope`` probes first.
+    """Finds and analyses the files that a capture of ``scope`` probes first.
 
     ``style``: how returns are seen.
     ``key_log``: whether to find where secrets can be seen, too.
-    ``process``: the process that plans; by default a new one.
+    ``process``: the process whose workers analyse; by default a new one.
     ``of_one_kind``: of installed libraries that no process uses yet, probe only those of one kind.
     ``unreachable``: the files that cannot be opened.
 
     ``find`` sets the three attributes below, which are valid until ``close``.
     """
 
-    planning: Planning
-    planner: Planner
+    analyzer: FileAnalyzer
+    seen: SeenFiles
     mappings: Mappings
     """Reports the files that processes map from then on."""
 
@@ -36,7 +36,7 @@ class EarlyFiles:
         self,
         scope: Scope,
         style: ReturnStyle = ReturnStyle.INSTRUCTIONS,
-        process: PlanningProcess | None = None,
+        process: AnalysisProcess | None = None,
         *,
         of_one_kind: bool = False,
         key_log: bool = False,
@@ -52,24 +52,24 @@ class EarlyFiles:
         self._closing = contextlib.ExitStack()
 
     def find(self) -> None:
-        """Find the files and start planning them, once. ``require`` raises the errors."""
+        """Find the files and start to analyse them, once. ``require`` raises the errors."""
         if self._has_searched:
             return
         self._has_searched = True
         resource_limits.allow_open_files()
         try:
-            planning = Planning(self._style, self._process, key_log=self._key_log)
-            self.planning = self._closing.enter_context(planning)
-            self.planner = Planner(self.planning)
+            analyzer = FileAnalyzer(self._style, self._process, key_log=self._key_log)
+            self.analyzer = self._closing.enter_context(analyzer)
+            self.seen = SeenFiles(self.analyzer)
             # First, so that a file that is mapped during the search is not missed.
             self.mappings = Mappings()
             self._closing.callback(self.mappings.close)
             files = candidate_files(self.scope, self.unreachable, of_one_kind=self._of_one_kind)
             for path in files:
-                while self.planning.is_full:
-                    self.planning.wait(_WAIT_S)
-                    self.planning.collect()
-                self.planner.add(path)
+                while self.analyzer.is_full:
+                    self.analyzer.wait(_WAIT_S)
+                    self.analyzer.collect()
+                self.seen.add(path)
         except SslsniffError as error:
             self._error = error
 
@@ -79,5 +79,5 @@ class EarlyFiles:
             raise self._error
 
     def close(self) -> None:
-        """End planning, and the reports of mapped files. Safe to call again."""
+        """End the analysis, and the reports of mapped files. Safe to call again."""
         self._closing.close()

@@ -1,7 +1,7 @@
 """Files that processes map: found, analysed and probed, at the start and later.
 
 The kernel reports a mapping a moment after it happened (``Mappings``). A held thread waits where it
-maps a file (``Holds``). To plan a file may take seconds: the capture continues meanwhile.
+maps a file (``Holds``). To analyse a file may take seconds: the capture continues meanwhile.
 """
 
 import os
@@ -12,9 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from sslsniff.analysis.file_analyzer import AnalysedFile
 from sslsniff.capture.early_files import EarlyFiles
 from sslsniff.capture.maps import Tables
-from sslsniff.capture.planner import Planned
 from sslsniff.capture.probes import Probes
 from sslsniff.capture.survey import Unreachable
 from sslsniff.capture.unseen.unprobed_libraries import UnprobedLibraries
@@ -24,14 +24,15 @@ from sslsniff.kernel.file_identity import Identity
 from sslsniff.kernel.loaders.loader import Loader
 from sslsniff.kernel.mapping_events import Mapped
 from sslsniff.kernel.procfs import MappedFile
+from sslsniff.matching.probe_set import Refusal
 
 if TYPE_CHECKING:
     from sslsniff.capture.holding.holder import Holder
     from sslsniff.capture.holding.holds import Hold, Holds
 
 _HOLD_DELAY_S = 0.1  # a report waits this long for the hold of the same file, which comes first
-_MOST_PLANNING_S = 1.0  # at the start: files that take longer are probed after it
-_MOST_PLANNING_OF_SYSTEM_S = 5.0  # for files that root made: none is made to take long
+_MOST_ANALYSIS_S = 1.0  # at the start: files that take longer are probed after it
+_MOST_ANALYSIS_OF_SYSTEM_S = 5.0  # for files that root made: none is made to take long
 _SEARCH_EVERY_S = 1.0
 """After a loss of reports; to search all processes of a host takes some 0.1 s."""
 _MOST_AT_END_S = 0.3  # to name the libraries that were found last
@@ -43,7 +44,7 @@ _MISSED = "bytes that pass before a newly loaded library is probed will be misse
 class _FileUse(NamedTuple):
     """Process ``pid`` has mapped ``file``.
 
-    ``process``: its facts, as it may end before the file is planned; None: it has ended.
+    ``process``: its facts, as it may end before the file is analysed; None: it has ended.
     ``hold``: waits until the file is handled; None: no thread waits.
     """
 
@@ -69,8 +70,8 @@ class LateFiles:
     ) -> None:
         self._scope = early.scope
         self._mappings = early.mappings
-        self._planning = early.planning
-        self._planner = early.planner
+        self._analyzer = early.analyzer
+        self._seen = early.seen
         self._probes = probes
         self._tables = tables
         self._note = note
@@ -82,10 +83,10 @@ class LateFiles:
         """Reported mappings, and when to handle them: a hold of the same file comes before."""
         self._unreachable: set[str] = set()
         self._uses: dict[Identity, list[_FileUse]] = {}
-        """The uses of files that are being planned."""
+        """The uses of files that are being analysed."""
         self._unfinished: list[str] = []
         """The files whose analysis threads waited for in vain."""
-        self._unplanned: dict[Hold, int] = {}
+        self._unanalysed: dict[Hold, int] = {}
         """How many files each hold waits for."""
         self._first_files: list[os.stat_result] = []
         """The files that were probed at the start."""
@@ -99,31 +100,31 @@ class LateFiles:
     def fds(self) -> list[int]:
         """The descriptors that are readable when ``poll`` has something to do."""
         holds = [self._holds.fd] if self._holds else []
-        return [*self._mappings.fds, self._planning.fd, *holds]
+        return [*self._mappings.fds, self._analyzer.fd, *holds]
 
     def begin(self) -> None:
         """Probe the files that are in use, and note which processes use other libraries.
 
-        Files that take long to plan are probed later. If the scope names libraries, this waits
+        Files that take long to analyse are probed later. If the scope names libraries, this waits
         until one of them has probes, because there may be no others.
         """
         began_s = time.monotonic()
-        self._attach_decided()
-        while self._planning.is_busy:
+        self._attach_analysed()
+        while self._analyzer.is_busy:
             took_s = time.monotonic() - began_s
-            is_of_system = self._planning.has_system_files
-            most_s = _MOST_PLANNING_OF_SYSTEM_S if is_of_system else _MOST_PLANNING_S
+            is_of_system = self._analyzer.has_system_files
+            most_s = _MOST_ANALYSIS_OF_SYSTEM_S if is_of_system else _MOST_ANALYSIS_S
             if took_s >= most_s and (self._probes.files or not self._scope.libraries):
                 break
-            self._planning.wait(_WAIT_S)
-            self._attach_decided()
+            self._analyzer.wait(_WAIT_S)
+            self._attach_analysed()
         self._count_unprobed()
         self._find_processes()
         self._has_begun = True
 
     def report_waiting(self) -> None:
-        """Report how many files are not planned yet."""
-        if count := self._planning.waiting:
+        """Report how many files are not analysed yet."""
+        if count := self._analyzer.waiting:
             files = counted(count, "file is", "files are")
             self._note(f"{files} still being analysed; probes follow when that is done")
 
@@ -134,7 +135,7 @@ class LateFiles:
         host are watched, or files and not processes were named.
         """
         scope = self._scope
-        if scope.is_whole_host or scope.libraries or scope.programs or self._planning.is_busy:
+        if scope.is_whole_host or scope.libraries or scope.programs or self._analyzer.is_busy:
             return None
         try:
             processes = list(scope.processes())
@@ -170,12 +171,12 @@ class LateFiles:
     def stop_holding(self) -> None:
         """Let all threads continue. Safe to call again."""
         holds, self._holds = self._holds, None
-        self._unplanned.clear()
+        self._unanalysed.clear()
         if holds is not None:
             holds.close()
 
     def poll(self, ready: set[int]) -> None:
-        """Handle holds, reported mappings and finished plans; ``ready``: readable descriptors."""
+        """Handle holds, reported mappings and results; ``ready``: readable descriptors."""
         if self._holds is not None and self._holds.fd in ready:
             self._answer_holds(self._holds)
         if not ready.isdisjoint(self._mappings.fds):
@@ -183,16 +184,16 @@ class LateFiles:
         self._search_if_lost()
         while self._delayed and self._delayed[0][0] <= time.monotonic():
             self._handle_mapping(self._delayed.popleft()[1])
-        self._planning.collect()
-        if self._planning.is_busy:
-            self._attach_decided()
+        self._analyzer.collect()
+        if self._analyzer.is_busy:
+            self._attach_analysed()
         self.report_refused()
 
     def let_go(self) -> None:
         """Let all threads continue."""
         if self._holds is not None:
             waiting = {use.hold: use.file.path for uses in self._uses.values() for use in uses}
-            for hold in self._unplanned:
+            for hold in self._unanalysed:
                 self._holds.abandon(hold, waiting.get(hold))
             holds = self._holds
             self.stop_holding()
@@ -207,9 +208,9 @@ class LateFiles:
             self._handle_mapping(mapped)
         self._delayed.clear()
         end_s = time.monotonic() + _MOST_AT_END_S
-        while self._planning.is_quick and time.monotonic() < end_s:
-            self._planning.wait(_WAIT_S)
-            self._attach_decided()
+        while self._analyzer.is_quick and time.monotonic() < end_s:
+            self._analyzer.wait(_WAIT_S)
+            self._attach_analysed()
         self.report_refused()
 
     def finish_analysis(self, is_over: Callable[[], bool]) -> None:
@@ -217,17 +218,17 @@ class LateFiles:
 
         Else they would do so each time. ``is_over``: whether the user ends that.
         """
-        waiting = [each for each in self._unfinished if self._planner.waits_for(each)]
+        waiting = [each for each in self._unfinished if self._seen.waits_for(each)]
         if not waiting:
             return
         files = ", ".join(waiting)
         if not is_over():
             self._note(f"analysing {files} to the end, for the next start; Ctrl-C ends that")
-        while not is_over() and any(map(self._planner.waits_for, waiting)):
-            self._planning.wait(_WAIT_S)
-            self._attach_decided()
+        while not is_over() and any(map(self._seen.waits_for, waiting)):
+            self._analyzer.wait(_WAIT_S)
+            self._attach_analysed()
         self.report_refused()
-        if any(map(self._planner.waits_for, waiting)):
+        if any(map(self._seen.waits_for, waiting)):
             options = " ".join(f"--lib {shlex.quote(each)}" for each in waiting)
             self._note(f"{files}: not analysed; start again with {options}, which waits for it")
         else:
@@ -235,12 +236,12 @@ class LateFiles:
 
     def report_refused(self) -> None:
         """Report long searches, and why TLS libraries in use are not probed, once for each."""
-        for path, size, wanted in self._planning.searches:
+        for path, size, wanted in self._analyzer.searches:
             self._note(f"looking for {wanted} in {Path(path).name} ({size // 10**6} MB)")
-        self._planning.searches.clear()
-        for line in (*self._planner.new_lines, *self.unprobed.new_lines()):
+        self._analyzer.searches.clear()
+        for line in (*self._seen.new_lines, *self.unprobed.new_lines()):
             self._note(line)
-        self._planner.new_lines.clear()
+        self._seen.new_lines.clear()
 
     def report_last(self) -> None:
         """Report what is only known at the end, after ``finish``."""
@@ -264,7 +265,7 @@ class LateFiles:
         self.report_refused()
 
     def _search_if_lost(self) -> None:
-        """Plan the files that the processes use now, if reports of what they mapped were lost."""
+        """Analyse the files that the processes use now, if reports of mapped files were lost."""
         losses = self._mappings.lost + self._mappings.overfull
         if losses == self._known_losses or not (
             self._is_over or time.monotonic() >= self._next_search_s
@@ -274,50 +275,50 @@ class LateFiles:
         for process in self.unprobed.processes():
             for file in procfs.mapped_files(process.pid):
                 if self._scope.includes_file(file.path):
-                    self._plan(process.pid, file, procfs.file_path(process.pid, file))
+                    self._analyse(process.pid, file, procfs.file_path(process.pid, file))
         self._next_search_s = time.monotonic() + _SEARCH_EVERY_S
 
     def _handle_mapping(self, mapped: Mapped) -> None:
-        """Plan a file that a process has mapped."""
-        self._plan(mapped.pid, mapped.file, procfs.reported_file_path(mapped.pid, mapped.file))
+        """Analyse a file that a process has mapped."""
+        self._analyse(mapped.pid, mapped.file, procfs.reported_file_path(mapped.pid, mapped.file))
 
     def _answer_holds(self, holds: "Holds") -> None:
         try:
             for hold in holds.read():
                 self._handle_hold(hold)
-                self._attach_decided()
+                self._attach_analysed()
                 self.report_refused()
         except EOFError:
             self.stop_holding()
             self._note(f"the process that holds the others ended: {_MISSED}")
 
     def _handle_hold(self, hold: "Hold") -> None:
-        """Plan the files that the process of a held thread has mapped."""
+        """Analyse the files that the process of a held thread has mapped."""
         files = procfs.mapped_files(hold.tid)
         hold.is_unhandled = not files
-        self._unplanned[hold] = 1  # counts this loop itself: a plan may finish within it
+        self._unanalysed[hold] = 1  # counts this loop itself: a result may come within it
         for file in files:
             if file[:3] in self._files_of_holds and file.inode != hold.inode:
                 continue
             self._files_of_holds.add(file[:3])
             if self._scope.includes_file(file.path):
-                self._plan(hold.pid, file, procfs.file_path(hold.tid, file), hold)
+                self._analyse(hold.pid, file, procfs.file_path(hold.tid, file), hold)
         self._count_down(hold)
 
     def _count_down(self, hold: "Hold") -> None:
         """Note that one more file of a hold was handled; release the hold after the last one."""
-        if hold not in self._unplanned:  # the thread does not wait any more
+        if hold not in self._unanalysed:  # the thread does not wait any more
             return
-        self._unplanned[hold] -= 1
-        if not self._unplanned[hold]:
-            del self._unplanned[hold]
+        self._unanalysed[hold] -= 1
+        if not self._unanalysed[hold]:
+            del self._unanalysed[hold]
             if self._holds is not None:
                 self._holds.release(hold)
 
-    def _plan(
+    def _analyse(
         self, pid: int, file: MappedFile, path: str | None, hold: "Hold | None" = None
     ) -> None:
-        """Start planning a file that process ``pid`` maps, unless that was done.
+        """Start to analyse a file that process ``pid`` maps, unless that was done.
 
         ``path`` is where this process can open it; None: nowhere. ``hold`` waits for the file.
         """
@@ -325,9 +326,9 @@ class LateFiles:
             if procfs.exists(pid):
                 self.report_unreachable(Unreachable.of(pid, file))
             return
-        if not self._planner.has_seen(file.device, file.inode, path):
-            self._planner.add(path)
-        identity = self._planner.waits_for(path)
+        if not self._seen.has_seen(file.device, file.inode, path):
+            self._seen.add(path)
+        identity = self._seen.waits_for(path)
         if identity is None:
             self.unprobed.mapped(pid, path)
             return
@@ -335,19 +336,18 @@ class LateFiles:
         if hold is not None or len(uses) < _MOST_USES:
             uses.append(_FileUse(pid, procfs.process(pid), file, hold))
         if hold is not None:
-            self._unplanned[hold] += 1
+            self._unanalysed[hold] += 1
 
-    def _attach_decided(self) -> None:
-        """Probe the files whose plans have come, and release the threads that wait for them."""
-        for decided in self._planner.decided():
-            planned = decided.planned
+    def _attach_analysed(self) -> None:
+        """Probe the files whose results have come, and release the threads that wait for them."""
+        for identity, analysed in self._seen.results():
             self._count_unprobed()  # first: a file that is counted anew has no probes yet
-            is_new = planned is not None and not self._is_over and self._attach(planned)
-            uses = self._uses.pop(decided.identity, [])
+            is_new = not self._is_over and self._attach(analysed)
+            uses = self._uses.pop(identity, [])
             if is_new:
-                self._report_new(decided.path, uses)
+                self._report_new(analysed.path, uses)
             for use in uses:
-                self.unprobed.used(decided.identity, use.pid, use.process)
+                self.unprobed.used(identity, use.pid, use.process)
                 if use.hold is not None:
                     self._count_down(use.hold)
             if self._has_begun and not uses:  # it was in use at the start
@@ -365,12 +365,15 @@ class LateFiles:
         elif self._has_begun and not uses:
             self._note(f"{path} is analysed: watched from now on")
 
-    def _attach(self, planned: Planned) -> bool:
-        is_attached = self._probes.attach(planned)
+    def _attach(self, analysed: AnalysedFile) -> bool:
+        found, file = analysed.result, analysed.file
+        if isinstance(found, Refusal) or file is None:
+            return False
+        is_attached = self._probes.attach(analysed.path, file, found.parts)
         if is_attached:
-            self.unprobed.add_probed(self._planner.mark_probed(planned))
+            self.unprobed.add_probed(self._seen.mark_probed(file))
         if not self._has_begun:
-            self._first_files.append(os.fstat(planned.file))
+            self._first_files.append(os.fstat(file))
         return is_attached
 
     def _find_processes(self) -> None:
@@ -379,9 +382,9 @@ class LateFiles:
             self.unprobed.find_processes()
 
     def _count_unprobed(self) -> None:
-        for each in self._planner.unprobed:
+        for each in self._seen.unprobed:
             self.unprobed.add(*each)
-        self._planner.unprobed.clear()
+        self._seen.unprobed.clear()
 
     def _is_in_scope(self, mapped: Mapped) -> bool:
         if not mapped.is_visible:

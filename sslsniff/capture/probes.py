@@ -1,10 +1,9 @@
 """Probes in files: attached, and detached again."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from sslsniff.capture.maps import LAYOUT_BITS, MOST_LAYOUTS, Tables
-from sslsniff.capture.planner import Planned
 from sslsniff.core.errors import KernelError, SslsniffError
 from sslsniff.kernel import socket_probes
 from sslsniff.kernel.loaders.loader import Detach, Loader, detach_all
@@ -64,32 +63,35 @@ class Probes:
             self._detaches.append(self._loader.attach_raw_tracepoint(*_SOCKET_GONE))
             self._detaches += detaches
 
-    def attach(self, planned: Planned) -> bool:
-        """Place the probes of a file; return False if the kernel refused those of all libraries."""
-        attached = [self._attach_library(library, planned) for library in planned.plan.parts]
+    def attach(self, path: str, file: int, libraries: Iterable[ProbedLibrary]) -> bool:
+        """Place the probes of the ``libraries`` in an open file, called ``path`` in messages.
+
+        Returns False if the kernel refused those of all libraries.
+        """
+        attached = [self._attach_library(library, path, file) for library in libraries]
         self.files += any(attached)
         return any(attached)
 
-    def _attach_library(self, library: ProbedLibrary, planned: Planned) -> bool:
+    def _attach_library(self, library: ProbedLibrary, path: str, file: int) -> bool:
         """Place all probes of a library, or none: with some, calls would begin and never return."""
         index = self._add_layout(library)
         attached: list[Detach] = []
         try:
             if isinstance(library.layout, RustlsLayout):
-                self._add_unverified(library, planned.path, index)
+                self._add_unverified(library, path, index)
             for (program, is_return), probes in library.places().items():
                 detach = self._loader.attach_uprobes(
                     program,
-                    descriptor_path(planned.file),
+                    descriptor_path(file),
                     [each.offset for each in probes],
                     is_return=is_return,
                     cookies=[index | each.convention << LAYOUT_BITS for each in probes],
                 )
                 attached.append(detach)
             if self._key_log is not None:
-                attached += self._key_log.attach(self._loader, library, planned.path, planned.file)
+                attached += self._key_log.attach(self._loader, library, path, file)
         except SslsniffError as error:
-            self._note(f"{planned.path}: {error}")
+            self._note(f"{path}: {error}")
             detach_all(attached)
             return False
         self._detaches += attached

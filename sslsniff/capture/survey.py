@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from sslsniff.analysis.planning import Planning
+from sslsniff.analysis.file_analyzer import FileAnalyzer
 from sslsniff.capture.scope import Scope, is_library
 from sslsniff.core.errors import ElfError, TargetError
 from sslsniff.elf.elf_file import open_file
@@ -43,26 +43,26 @@ class Unreachable(NamedTuple):
         return f"{fact}{reason}: it is not watched"
 
 
-def plan_all(paths: Iterable[str], planning: Planning) -> dict[str, Attachment | Refusal]:
+def analyse_all(paths: Iterable[str], analyzer: FileAnalyzer) -> dict[str, Attachment | Refusal]:
     """Return the probes of the file at each path, or why it gets none."""
-    plans: dict[str, Attachment | Refusal] = {}
+    results: dict[str, Attachment | Refusal] = {}
 
     def collect_finished() -> None:
-        planning.wait(_WAIT_S)
-        for each in planning.finished():
-            plans[each.path] = each.plan
+        analyzer.wait(_WAIT_S)
+        for each in analyzer.results():
+            results[each.path] = each.result
             each.close()
 
     for path in paths:
         try:
-            planning.add(path, open_file(path))
+            analyzer.add(path, open_file(path))
         except ElfError as error:
-            plans[path] = Refusal(error.fact, remedy=error.remedy)
-        while planning.is_full:
+            results[path] = Refusal(error.fact, remedy=error.remedy)
+        while analyzer.is_full:
             collect_finished()
-    while planning.is_busy:
+    while analyzer.is_busy:
         collect_finished()
-    return plans
+    return results
 
 
 def candidate_files(
@@ -208,12 +208,12 @@ def find_usages(pids: Collection[int] = ()) -> Iterator[Usage]:
         for file in files:
             if file[:3] not in paths:
                 paths[file[:3]] = procfs.file_path(process.pid, file)
-    with Planning() as planning:
-        plans = plan_all((path for path in paths.values() if path is not None), planning)
+    with FileAnalyzer() as analyzer:
+        results = analyse_all((path for path in paths.values() if path is not None), analyzer)
     for process, files in mapped:
         found = {}
         for file in files:
-            plan = plans.get(paths[file[:3]] or "", _GONE)
+            plan = results.get(paths[file[:3]] or "", _GONE)
             if isinstance(plan, Attachment) or plan.is_tls:
                 found[file.path] = plan
         hidden = not found and procfs.is_hidden(process.pid)

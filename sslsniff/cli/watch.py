@@ -54,10 +54,10 @@ def watch(arguments: Sequence[str]) -> int:
     pids = (*options.pid, *([held.pid] if held else []))
     if holder is not None:
         holder = _seize(holder, pids if options.hold else pids[-1:], options)
-    from sslsniff.analysis.process import PlanningProcess
+    from sslsniff.analysis.analysis_process import AnalysisProcess
     from sslsniff.kernel.loaders.loading import Loading, has_cookies
 
-    process = PlanningProcess()  # like those above, it forks: before any thread is started
+    process = AnalysisProcess()  # like those above, it forks: before any thread is started
     # What a start makes stays: the collector would look through it again and again, for 14 ms.
     gc.disable()
     calls, served = _calls(plan)

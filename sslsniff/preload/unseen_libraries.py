@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from sslsniff.analysis.planning import Planning
+from sslsniff.analysis.file_analyzer import FileAnalyzer
 from sslsniff.capture import survey
 from sslsniff.core.errors import NO_TIME
 from sslsniff.core.events import IsOver
@@ -84,8 +84,8 @@ class UnseenLibraries:
 
     def look_at_program(self, path: str) -> None:
         """Look at a program now, before it begins."""
-        with Planning(ReturnStyle.INSTRUCTIONS) as planning:
-            self._look(_File(path, is_program=True), planning)
+        with FileAnalyzer(ReturnStyle.INSTRUCTIONS) as analyzer:
+            self._look(_File(path, is_program=True), analyzer)
 
     def look_at(self, pids: Iterable[int]) -> None:
         """Look soon at the files that processes have mapped, and that were not looked at before."""
@@ -147,21 +147,21 @@ class UnseenLibraries:
         self._wanted.put(file)
 
     def _run(self) -> None:
-        with Planning(ReturnStyle.INSTRUCTIONS) as planning:
+        with FileAnalyzer(ReturnStyle.INSTRUCTIONS) as analyzer:
             while (wanted := self._wanted.get()) is not None:
                 if isinstance(wanted, NotProbed):
                     self._count(wanted)
                 else:
-                    self._look(wanted, planning)
+                    self._look(wanted, analyzer)
         for row in self._runtimes:
             if row.first is not None and row.first.pid not in self._with_seen:
                 self._count(row)
 
-    def _look(self, file: _File, planning: Planning) -> None:
+    def _look(self, file: _File, analyzer: FileAnalyzer) -> None:
         if file.path not in self._parts:
             if len(self._parts) == _MOST_FILES:
                 return
-            plan = survey.plan_all([file.path], planning)[file.path]
+            plan = survey.analyse_all([file.path], analyzer)[file.path]
             probed = plan.parts if isinstance(plan, Attachment) else ()
             self._parts[file.path] = (*probed, *plan.unprobed)
         parts = self._parts[file.path]

@@ -18,7 +18,6 @@ import pytest
 from sslsniff.capture.capture import LiveCapture
 from sslsniff.capture.early_files import EarlyFiles
 from sslsniff.capture.maps import Tables
-from sslsniff.capture.planner import Planned
 from sslsniff.capture.probes import Probes
 from sslsniff.capture.scope import Scope
 from sslsniff.core.errors import KernelError
@@ -163,8 +162,7 @@ def test_a_refused_probe_names_its_file(
     notes: list[str] = []
     probes = Probes(loader, Tables(loader), ["unknown"], notes.append)
     with own_library.open("rb") as file:
-        planned = Planned(str(own_library), file.fileno(), plan._replace(parts=(beyond,)))
-        assert not probes.attach(planned)
+        assert not probes.attach(str(own_library), file.fileno(), (beyond,))
     probes.detach()
     loader.close()
     [note] = notes
@@ -209,12 +207,11 @@ def test_a_part_whose_last_probe_is_refused_has_none(libraries: list[Path], pid:
     notes: list[str] = []
     probes = Probes(loader, Tables(loader), ["unknown"], notes.append)
     with libraries[0].open("rb") as file:
-        planned = Planned(str(libraries[0]), file.fileno(), plan._replace(parts=(beyond, part)))
-        assert probes.attach(planned)
+        assert probes.attach(str(libraries[0]), file.fileno(), (beyond, part))
         assert (probes.files, probes.count, len(notes)) == (1, len(part.probes), 1)
         assert breakpoints(pid, libraries[0]) == {each.offset for each in part.probes}
         probes.detach()
-        assert not probes.attach(planned._replace(plan=plan._replace(parts=(beyond,))))
+        assert not probes.attach(str(libraries[0]), file.fileno(), (beyond,))
         assert breakpoints(pid, libraries[0]) == set()
     loader.close()
 

@@ -99,17 +99,17 @@ REMEMBER = """
 import os, sys
 from pathlib import Path
 from sslsniff.kernel import privileges
-from sslsniff.analysis import plan_cache
+from sslsniff.analysis import cache
 from sslsniff.matching.probe_set import (Refusal, ReturnStyle)
 
 def remember(path, reason):
-    plan_cache.store(Refusal(reason), os.stat(path), ReturnStyle.TRAMPOLINE)
+    cache.store(Refusal(reason), os.stat(path), ReturnStyle.TRAMPOLINE)
 
 def remembered(path):
-    known = plan_cache.load(path, os.stat(path), ReturnStyle.TRAMPOLINE)
+    known = cache.load(path, os.stat(path), ReturnStyle.TRAMPOLINE)
     return known and known.reason
 
-plan_cache._ROOT_FOLDER = Path(sys.argv[1])
+cache._ROOT_FOLDER = Path(sys.argv[1])
 remember(sys.argv[2], "by root")
 privileges.drop(opens_perf_events=False)
 remember(sys.argv[3], "by the caller")

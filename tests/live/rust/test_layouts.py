@@ -2,7 +2,7 @@
 
 import pytest
 
-from sslsniff.analysis import plan_cache
+from sslsniff.analysis import result_cache
 from sslsniff.capture.capture import LiveCapture
 from sslsniff.capture.early_files import EarlyFiles
 from sslsniff.capture.scope import Scope
@@ -37,7 +37,7 @@ def test_what_does_not_hold_is_dropped(
     plan = plan_file(str(PROGRAM))
     assert isinstance(plan, Attachment)
     parts = tuple(as_of(part, version) for part in plan.parts)
-    monkeypatch.setattr(plan_cache, "load", lambda *_, **__: plan._replace(parts=parts))
+    monkeypatch.setattr(result_cache, "load", lambda *_, **__: plan._replace(parts=parts))
     notes: list[str] = []
     capture = LiveCapture(
         EarlyFiles(Scope(libraries=(str(PROGRAM),))),

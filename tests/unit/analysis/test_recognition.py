@@ -233,7 +233,7 @@ def test_who_uses_a_library_is_not_taken_for_one() -> None:
         "ssl/ssl_lib.cc",
         "Retried s2n_send() size is invalid",
         "ssl_check_pending: application data record is being processed",
-        "Finished received from peer before Change Cipher Error",
+        "AnalysedFile received from peer before Change Cipher Error",
     ],
 )
 def test_what_only_mentions_a_part_is_none(text: str, tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff.analysis import plan_cache
+from sslsniff.analysis import result_cache
 from sslsniff.analysis.attachments import make_attachment
-from sslsniff.analysis.planning import LongSearch, Planning
+from sslsniff.analysis.file_analyzer import FileAnalyzer, LongSearch
 from sslsniff.analysis.stripped_fitting import LongSearchError
 from sslsniff.elf.elf_file import Elf, open_file
 from sslsniff.libraries.openssl.layout import read_openssl_layout
@@ -129,7 +129,7 @@ def test_each_probe_is_where_an_instruction_begins() -> None:
 def test_a_plan_is_the_same_after_the_cache() -> None:
     path = program("grpcio")
     found = plan(path)
-    assert plan_cache.parse(plan_cache.entry(found), str(path), path.stat().st_size) == found
+    assert result_cache.parse(result_cache.entry(found), str(path), path.stat().st_size) == found
 
 
 def test_a_long_search_is_not_begun_at_once() -> None:
@@ -141,17 +141,17 @@ def test_a_long_search_is_reported_and_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Other files are planned meanwhile."""
-    monkeypatch.setattr(plan_cache, "folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(result_cache, "folder", lambda: tmp_path / "cache")
     finished = []
-    with Planning() as planning:
+    with FileAnalyzer() as analyzer:
         for path in (BUN, program("grpcio")):
-            planning.add(str(path), open_file(str(path)))
-        while planning.is_busy:
-            planning.wait(1)
-            for each in planning.finished():
-                finished.append((each.path, each.plan))
+            analyzer.add(str(path), open_file(str(path)))
+        while analyzer.is_busy:
+            analyzer.wait(1)
+            for each in analyzer.results():
+                finished.append((each.path, each.result))
                 each.close()
-        searches = planning.searches
+        searches = analyzer.searches
     assert searches == [LongSearch(str(BUN), BUN.stat().st_size, "SSL_read")]
     assert [path for path, _ in finished] == [str(program("grpcio")), str(BUN)]
     for _, found in finished:

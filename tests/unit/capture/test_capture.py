@@ -86,7 +86,7 @@ def test_who_only_captures_does_not_import_what_makes_plans() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     imported = done.stdout.decode().split()
-    assert "sslsniff.analysis.plan_cache" in imported
+    assert "sslsniff.analysis.result_cache" in imported
     assert {"capstone", "elftools", "sslsniff.analysis.attachments"}.isdisjoint(imported)
 
 
@@ -95,7 +95,7 @@ def test_a_plain_capture_imports_nothing_of_traces() -> None:
     code = (
         "import sys\n"
         "import sslsniff.cli.watch, sslsniff.cli.chosen_sinks, sslsniff.cli.pump\n"
-        "import sslsniff.capture.capture, sslsniff.capture.planner\n"
+        "import sslsniff.capture.capture, sslsniff.capture.seen_files\n"
         "import sslsniff.forms.json.json_lines\n"
         "words = ('.functions', '.calls', '.dwarf', 'elftools')\n"
         "print([name for name in sys.modules if any(word in name for word in words)])\n"

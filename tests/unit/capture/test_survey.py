@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff.analysis import plan_cache
+from sslsniff.analysis import result_cache
 from sslsniff.capture import survey
 from sslsniff.capture.scope import Scope
 from sslsniff.core.errors import TargetError
@@ -22,7 +22,7 @@ from tests.planned import plan_file
 
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan_cache, "folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(result_cache, "folder", lambda: tmp_path / "cache")
 
 
 def test_what_is_no_program_is_refused(tmp_path: Path) -> None:

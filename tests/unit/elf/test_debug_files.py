@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sslsniff.analysis import plan_cache
+from sslsniff.analysis import result_cache
 from sslsniff.analysis.attachments import make_attachment
-from sslsniff.analysis.planning import Planning
+from sslsniff.analysis.file_analyzer import FileAnalyzer
 from sslsniff.elf import debug_files
 from sslsniff.elf.elf_file import Elf
 from sslsniff.matching.probe_set import Attachment, Refusal, ReturnStyle
@@ -57,7 +57,7 @@ class Program:
 
 @pytest.fixture(autouse=True)
 def _own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan_cache, "folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(result_cache, "folder", lambda: tmp_path / "cache")
     monkeypatch.setattr(debug_files, "FOLDER", str(tmp_path / "debug"))
 
 
@@ -190,5 +190,5 @@ def test_a_program_with_a_debug_file_but_no_tls_is_remembered(
     assert found == Refusal(
         "there is no TLS library in it that sslsniff knows", debug_file=str(program.debug)
     )
-    monkeypatch.setattr(Planning, "_queue", lambda *_: pytest.fail("it is not remembered"))
+    monkeypatch.setattr(FileAnalyzer, "_queue", lambda *_: pytest.fail("it is not remembered"))
     assert program.plan() == found

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff.analysis import plan_cache
+from sslsniff.analysis import result_cache
 from sslsniff.analysis.attachments import make_attachment
 from sslsniff.elf.elf_file import Elf
 from sslsniff.libraries.openssl.found_plan import missing_functions, plan_found_functions
@@ -41,7 +41,7 @@ def test_all_reads_and_writes_are_probed(stripped: Path, style: ReturnStyle) -> 
 def test_a_plan_is_the_same_after_the_cache(stripped: Path) -> None:
     found = plan(stripped)
     size = stripped.stat().st_size
-    assert plan_cache.parse(plan_cache.entry(found), str(stripped), size) == found
+    assert result_cache.parse(result_cache.entry(found), str(stripped), size) == found
 
 
 def test_each_function_that_has_the_internal_ones_errors_is_required() -> None:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import pytest
 
-from sslsniff.analysis import plan_cache
-from sslsniff.analysis.planning import Planning
+from sslsniff.analysis import result_cache
+from sslsniff.analysis.file_analyzer import FileAnalyzer
 from sslsniff.capture import survey
 from sslsniff.matching.probe_set import Attachment
 from tests.unit.libraries.rustls.shape import Shape
@@ -99,14 +99,14 @@ def test_a_stripped_program_is_searched_in_two_seconds(large: Path, tmp_path: Pa
 def test_a_second_look_is_no_search(
     is_stripped: bool, large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plan_cache, "folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(result_cache, "folder", lambda: tmp_path / "cache")
     path = tmp_path / "program"
     subprocess.run(["strip", "-s" if is_stripped else "-g", large, "-o", path], check=True)
     taken = []
-    with Planning() as planning:  # whose fork takes longer in a process as large as this one
+    with FileAnalyzer() as analyzer:  # whose fork takes longer in a process as large as this one
         for _ in range(4):
             start = time.process_time()
-            plans = survey.plan_all([str(path)], planning)
+            plans = survey.analyse_all([str(path)], analyzer)
             taken.append(time.process_time() - start)
             assert isinstance(plans[str(path)], Attachment)
     first, then = taken[0], min(taken[1:])

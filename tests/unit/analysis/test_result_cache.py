@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sslsniff.analysis import plan_cache
-from sslsniff.analysis.planning import Planning
+from sslsniff.analysis import result_cache
+from sslsniff.analysis.file_analyzer import FileAnalyzer
 from sslsniff.capture import survey
 from sslsniff.libraries.rustls.rustls_fitting import make_library
 from sslsniff.machine_code.probe_sites import Cost
@@ -26,7 +26,7 @@ INSTRUCTIONS = ReturnStyle.INSTRUCTIONS
 
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan_cache, "folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(result_cache, "folder", lambda: tmp_path / "cache")
 
 
 def entries(cache: Path) -> list[Path]:
@@ -38,7 +38,7 @@ def test_a_second_look_needs_no_worker(tmp_path: Path, monkeypatch: pytest.Monke
     first = plan_file(path)
     [entry] = entries(tmp_path / "cache")
     assert entry.stat().st_mode & 0o777 == 0o600
-    monkeypatch.setattr(Planning, "_queue", lambda *_: pytest.fail("it is not remembered"))
+    monkeypatch.setattr(FileAnalyzer, "_queue", lambda *_: pytest.fail("it is not remembered"))
     assert plan_file(path) == first
 
 
@@ -59,9 +59,9 @@ def test_what_another_code_found_is_not_believed(
     for source in (name, "machine_code/probe_sites.py"):
         copy = sources / source
         copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(plan_cache._PACKAGE / source, copy)
-    monkeypatch.setattr(plan_cache, "_PACKAGE", sources)
-    code = plan_cache._code.__wrapped__
+        shutil.copy2(result_cache._PACKAGE / source, copy)
+    monkeypatch.setattr(result_cache, "_PACKAGE", sources)
+    code = result_cache._code.__wrapped__
     before = code()
     assert code() == before
     with (sources / name).open("a") as file:
@@ -79,7 +79,7 @@ def test_the_key_covers_all_code_that_plans() -> None:
     )
     command = [sys.executable, "-c", program]
     imported = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-    package = plan_cache._PACKAGE
+    package = result_cache._PACKAGE
     folders = (package / "core", package / "kernel")
     others = {
         package / "__init__.py",
@@ -87,7 +87,7 @@ def test_the_key_covers_all_code_that_plans() -> None:
     }
     needed = set(map(Path, imported)) - others | {package / "kernel/probe_safety/optimised_nops.py"}
     assert len(needed) > 30
-    assert needed <= set(plan_cache.sources(package))
+    assert needed <= set(result_cache.sources(package))
 
 
 def test_a_changed_file_is_looked_at_again(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_entries_that_others_can_write_are_not_believed(tmp_path: Path) -> None:
     [entry] = entries(cache)
 
     def load() -> object:
-        return plan_cache.load(str(path), status, INSTRUCTIONS)
+        return result_cache.load(str(path), status, INSTRUCTIONS)
 
     assert load()
     entry.chmod(0o620)
@@ -160,7 +160,7 @@ def test_entries_of_a_wrong_form_are_not_believed(
     first = plan_file(path)
     [entry] = entries(tmp_path / "cache")
     entry.write_text(json.dumps(json.loads(entry.read_text()) | change))
-    assert plan_cache.load(path, Path(path).stat(), INSTRUCTIONS) is None
+    assert result_cache.load(path, Path(path).stat(), INSTRUCTIONS) is None
     assert plan_file(path) == first
 
 
@@ -191,7 +191,7 @@ def test_parts_of_a_wrong_form_are_not_believed(tmp_path: Path, change: dict[str
     entry = json.loads(file.read_text())
     entry["parts"][0] |= change
     file.write_text(json.dumps(entry))
-    assert plan_cache.load(path, Path(path).stat(), INSTRUCTIONS) is None
+    assert result_cache.load(path, Path(path).stat(), INSTRUCTIONS) is None
     assert plan_file(path) == first
 
 
@@ -203,7 +203,7 @@ def test_arbitrary_entries_are_not_believed(tmp_path: Path, data: bytes) -> None
         plan_file(path)
     [entry] = entries(tmp_path / "cache")
     entry.write_bytes(data)
-    assert plan_cache.load(path, Path(path).stat(), INSTRUCTIONS) is None
+    assert result_cache.load(path, Path(path).stat(), INSTRUCTIONS) is None
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
@@ -214,21 +214,21 @@ def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
 def test_the_cache_does_not_grow_without_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plan_cache, "_MOST_ENTRIES", 8)
+    monkeypatch.setattr(result_cache, "_MOST_ENTRIES", 8)
     (tmp_path / "file").write_text("x")
     for index in range(40):
         os.utime(tmp_path / "file", ns=(index, index))
         status = (tmp_path / "file").stat()
-        plan_cache.store(Refusal("no", True, "a remedy"), status, INSTRUCTIONS)
+        result_cache.store(Refusal("no", True, "a remedy"), status, INSTRUCTIONS)
     assert len(entries(tmp_path / "cache")) <= 8
-    assert plan_cache.load("file", status, INSTRUCTIONS) == Refusal("no", True, "a remedy")
+    assert result_cache.load("file", status, INSTRUCTIONS) == Refusal("no", True, "a remedy")
 
 
 def test_libraries_that_are_not_probed_are_remembered(tmp_path: Path) -> None:
     path = str(libraries.java())
     found = plan_file(path)
     assert found.unprobed
-    assert plan_cache.load(path, Path(path).stat(), INSTRUCTIONS) == found
+    assert result_cache.load(path, Path(path).stat(), INSTRUCTIONS) == found
     assert plan_file(path) == found
 
 
@@ -239,7 +239,7 @@ def test_a_file_without_tls_is_remembered(tmp_path: Path, monkeypatch: pytest.Mo
     subprocess.run(command, input=b"int main(void) { return 0; }", check=True)
     found = plan_file(str(path))
     assert found == Refusal("there is no TLS library in it that sslsniff knows")
-    monkeypatch.setattr(Planning, "_queue", lambda *_: pytest.fail("it is not remembered"))
+    monkeypatch.setattr(FileAnalyzer, "_queue", lambda *_: pytest.fail("it is not remembered"))
     assert plan_file(str(path)) == found
 
 
@@ -247,10 +247,10 @@ def test_a_warm_look_is_fast() -> None:
     path = str(libraries.library("3.0").path)
     plan_file(path)
     taken = []
-    with Planning() as planning:  # whose fork takes longer in a process as large as this one
+    with FileAnalyzer() as analyzer:  # whose fork takes longer in a process as large as this one
         for _ in range(5):
             start = time.process_time()  # others may have the CPU, too
-            survey.plan_all([path], planning)
+            survey.analyse_all([path], analyzer)
             taken.append(time.process_time() - start)
     assert min(taken) < 0.02
 
@@ -262,15 +262,15 @@ def test_parts_of_rustls_are_remembered(tmp_path: Path, tls_version: int | None)
     probe = Probe("rustls_encrypt_enter", 16, False, Cost.EMULATED)
     parts = [make_library(version, tls_version, [probe]) for version in ((0, 22), (0, 99))]
     found = Attachment(str(file), None, tuple(parts), ("a reason",))
-    plan_cache.store(found, file.stat(), INSTRUCTIONS)
-    assert plan_cache.load(str(file), file.stat(), INSTRUCTIONS) == found
+    result_cache.store(found, file.stat(), INSTRUCTIONS)
+    assert result_cache.load(str(file), file.stat(), INSTRUCTIONS) == found
     [entry] = entries(tmp_path / "cache")
     for change in ({"version": "new"}, {"tls_version": "1.3"}, {"library": "openssl"}):
         told = json.loads(entry.read_text())
         told["parts"][0] |= change
         entry.write_text(json.dumps(told))
-        assert plan_cache.load(str(file), file.stat(), INSTRUCTIONS) is None
-        plan_cache.store(found, file.stat(), INSTRUCTIONS)
+        assert result_cache.load(str(file), file.stat(), INSTRUCTIONS) is None
+        result_cache.store(found, file.stat(), INSTRUCTIONS)
 
 
 def test_where_secrets_are_seen_is_remembered_apart(
@@ -285,7 +285,7 @@ def test_where_secrets_are_seen_is_remembered_apart(
     assert whole.parts[0].key_log is not None
     assert whole.offsets == (*plain.offsets, whole.parts[0].key_log.places[0].offset)
     assert len(entries(tmp_path / "cache")) == 2
-    monkeypatch.setattr(Planning, "_queue", lambda *_: pytest.fail("it is not remembered"))
+    monkeypatch.setattr(FileAnalyzer, "_queue", lambda *_: pytest.fail("it is not remembered"))
     assert plan_file(path, key_log=True) == whole
 
 
@@ -309,8 +309,8 @@ PLACE = [0, RSI, None, RSI, RSI, RSI]
 def test_places_of_secrets_of_a_wrong_form_are_not_believed(log: object) -> None:
     path = str(libraries.library("3.0").path)
     plan = plan_file(path, key_log=True)
-    stored = json.loads(json.dumps(plan_cache.entry(plan)))
-    assert plan_cache.parse(stored, path, Path(path).stat().st_size) == plan
+    stored = json.loads(json.dumps(result_cache.entry(plan)))
+    assert result_cache.parse(stored, path, Path(path).stat().st_size) == plan
     stored["parts"][0]["key_log"] = log
-    with pytest.raises(plan_cache.INVALID):
-        plan_cache.parse(stored, path, Path(path).stat().st_size)
+    with pytest.raises(result_cache.INVALID):
+        result_cache.parse(stored, path, Path(path).stat().st_size)

@@ -28,7 +28,7 @@ _PAUSE_S = 0.5  # a command that starts, or sslsniff if it ends at once, needs t
 _FIRST_TO_KILL = b"1000"  # proc(5), oom_score_adj: the first to be killed if memory is short
 
 
-class PlanningProcess:
+class AnalysisProcess:
     """Starts the process, and sends it orders."""
 
     def __init__(self) -> None:

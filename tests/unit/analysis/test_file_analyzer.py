@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from sslsniff.analysis import plan_cache
-from sslsniff.analysis import planning as planning_module
-from sslsniff.analysis.planning import Planning
-from sslsniff.analysis.process import PlanningProcess
+from sslsniff.analysis import file_analyzer as planning_module
+from sslsniff.analysis import result_cache
+from sslsniff.analysis.analysis_process import AnalysisProcess
+from sslsniff.analysis.file_analyzer import FileAnalyzer
 from sslsniff.analysis.queue import Job
 from sslsniff.elf import debug_files
 from sslsniff.elf.elf_file import WantedDebugFile, open_file
@@ -32,25 +32,25 @@ MANY = 20
 
 
 @pytest.fixture
-def process() -> PlanningProcess:
-    return PlanningProcess()
+def process() -> AnalysisProcess:
+    return AnalysisProcess()
 
 
 @pytest.fixture
-def planning(
-    tmp_path: Path, process: PlanningProcess, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Planning]:
-    monkeypatch.setattr(plan_cache, "folder", lambda: tmp_path / "cache")
-    with Planning(process=process) as planning:
-        yield planning
+def analyzer(
+    tmp_path: Path, process: AnalysisProcess, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[FileAnalyzer]:
+    monkeypatch.setattr(result_cache, "folder", lambda: tmp_path / "cache")
+    with FileAnalyzer(process=process) as analyzer:
+        yield analyzer
 
 
-def workers(process: PlanningProcess) -> list[int]:
+def workers(process: AnalysisProcess) -> list[int]:
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
     return [int(each) for each in children.split()]
 
 
-def started_worker(process: PlanningProcess) -> int:
+def started_worker(process: AnalysisProcess) -> int:
     """Wait until a worker looks into a file; return its process id."""
     deadline_s = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline_s:
@@ -71,50 +71,52 @@ def status(pid: int) -> dict[str, str]:
 
 @pytest.mark.parametrize("kind", ["notes", "names", "debug_link"])
 def test_a_small_file_on_disk_takes_no_long_time(
-    kind: str, tmp_path: Path, planning: Planning
+    kind: str, tmp_path: Path, analyzer: FileAnalyzer
 ) -> None:
     """Each took ten seconds and more: what is a hole in the file is not read."""
     path = hostile_files.KINDS[kind](tmp_path / "hostile")
     assert path.stat().st_blocks * 512 < 64 << 10
-    finish(planning, str(libraries.library("3.0").path))  # what workers need is imported
+    finish(analyzer, str(libraries.library("3.0").path))  # what workers need is imported
     began_s = time.monotonic()
-    plans = finish(planning, str(path))
+    plans = finish(analyzer, str(path))
     assert time.monotonic() - began_s < 1
     assert plans == {str(path): Refusal("there is no TLS library in it that sslsniff knows")}
 
 
-def test_a_file_that_takes_too_much_memory_is_refused(tmp_path: Path, planning: Planning) -> None:
+def test_a_file_that_takes_too_much_memory_is_refused(
+    tmp_path: Path, analyzer: FileAnalyzer
+) -> None:
     path = str(hostile_files.unwind_table(tmp_path / "hostile"))
     over = Refusal("planning it takes more than 512 MB of memory", is_tls=True, remedy=REMEDY)
-    assert finish(planning, path) == {path: over}
+    assert finish(analyzer, path) == {path: over}
 
 
 def test_what_the_capture_has_in_memory_does_not_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A worker is forked from it: with a limit for all of that, each died at once."""
-    monkeypatch.setattr(plan_cache, "folder", lambda: tmp_path / "cache")
-    with mmap.mmap(-1, 1 << 30), Planning() as planning:
+    monkeypatch.setattr(result_cache, "folder", lambda: tmp_path / "cache")
+    with mmap.mmap(-1, 1 << 30), FileAnalyzer() as analyzer:
         path = str(libraries.library("3.0").path)
-        assert isinstance(finish(planning, path)[path], Attachment)
+        assert isinstance(finish(analyzer, path)[path], Attachment)
 
 
 def test_files_that_take_too_long_are_refused_and_keep_nobody_waiting(
     tmp_path: Path,
-    planning: Planning,
-    process: PlanningProcess,
+    analyzer: FileAnalyzer,
+    process: AnalysisProcess,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The good one comes last, and is there first; the second time nobody takes any time."""
     monkeypatch.setattr(planning_module, "_MOST_CPU_S", 2)
-    planning._slow.cpu_s = 2
+    analyzer._slow.cpu_s = 2
     first = hostile_files.symbol_tables(tmp_path / "hostile")
     hostile = [str(first.rename(tmp_path / "hostile-0"))]
     hostile += [str(hostile_files.symbol_tables(tmp_path / f"hostile-{each}")) for each in (1, 2)]
     good = str(libraries.library("3.0").path)
-    finish(planning, good)
+    finish(analyzer, good)
     began_s = time.monotonic()
-    plans = finish(planning, *hostile, str(shutil.copy(good, tmp_path / "libssl.so.3")))
+    plans = finish(analyzer, *hostile, str(shutil.copy(good, tmp_path / "libssl.so.3")))
     *_, refused = plans.values()
     assert next(iter(plans)) == str(tmp_path / "libssl.so.3")
     assert refused == Refusal("planning it takes more than 2 s of CPU", is_tls=True, remedy=REMEDY)
@@ -123,15 +125,15 @@ def test_files_that_take_too_long_are_refused_and_keep_nobody_waiting(
     wait_until(lambda: not workers(process))
 
     began_s = time.monotonic()
-    assert finish(planning, *hostile) == dict.fromkeys(hostile, refused)
+    assert finish(analyzer, *hostile) == dict.fromkeys(hostile, refused)
     assert time.monotonic() - began_s < 1
 
 
 def test_a_worker_has_no_rights_and_limits(
-    tmp_path: Path, planning: Planning, process: PlanningProcess
+    tmp_path: Path, analyzer: FileAnalyzer, process: AnalysisProcess
 ) -> None:
     path = str(hostile_files.symbol_tables(tmp_path / "hostile"))
-    planning.add(path, open_file(path))
+    analyzer.add(path, open_file(path))
     pid = started_worker(process)
     found = status(pid)
     assert {int(found[each], 16) for each in ("CapInh", "CapPrm", "CapEff", "CapAmb")} == {0}
@@ -152,7 +154,7 @@ def test_a_worker_has_no_rights_and_limits(
     wait_until(lambda: opened(pid) == {"hostile", "null", "socket"})
 
 
-def test_the_process_gives_up_its_rights_before_it_is_needed(process: PlanningProcess) -> None:
+def test_the_process_gives_up_its_rights_before_it_is_needed(process: AnalysisProcess) -> None:
     process.prepare()
     wait_until(lambda: status(process.pid)["NoNewPrivs"] == "1")
     wait_until(lambda: int(status(process.pid)["CapEff"], 16) == 0)
@@ -169,11 +171,11 @@ def opened(pid: int) -> set[str]:
 
 
 def test_a_worker_that_dies_is_reported_and_others_go_on(
-    tmp_path: Path, planning: Planning, process: PlanningProcess
+    tmp_path: Path, analyzer: FileAnalyzer, process: AnalysisProcess
 ) -> None:
     """Killed as the kernel kills where memory is short: it is tried once more, then refused."""
     path = str(hostile_files.symbol_tables(tmp_path / "hostile"))
-    planning.add(path, open_file(path))
+    analyzer.add(path, open_file(path))
     killed: set[int] = set()
     for _ in range(2):
         deadline_s = time.monotonic() + PATIENCE_S
@@ -181,26 +183,26 @@ def test_a_worker_that_dies_is_reported_and_others_go_on(
             assert time.monotonic() < deadline_s
         os.kill(pid, signal.SIGKILL)
         killed.add(pid)
-        planning.wait(PATIENCE_S)
-        planning.collect()
+        analyzer.wait(PATIENCE_S)
+        analyzer.collect()
     reason = "planning it failed (the process that did so ended)"
-    assert finish_one(planning) == {path: Refusal(reason, is_tls=True, remedy=REMEDY)}
+    assert finish_one(analyzer) == {path: Refusal(reason, is_tls=True, remedy=REMEDY)}
     assert not list((tmp_path / "cache").glob("*"))  # it need not end so the next time
     good = str(libraries.library("3.0").path)
-    assert isinstance(finish(planning, good)[good], Attachment)
+    assert isinstance(finish(analyzer, good)[good], Attachment)
 
 
 def test_where_the_process_is_gone_files_are_refused(
-    planning: Planning, process: PlanningProcess
+    analyzer: FileAnalyzer, process: AnalysisProcess
 ) -> None:
     os.kill(process.pid, signal.SIGKILL)
     good = str(libraries.library("3.0").path)
-    found = finish(planning, good)[good]
+    found = finish(analyzer, good)[good]
     assert isinstance(found, Refusal)
     assert found.reason == "planning it failed (the process that did so ended)"
 
 
-def test_many_files_of_all_owners_are_planned(tmp_path: Path, planning: Planning) -> None:
+def test_many_files_of_all_owners_are_planned(tmp_path: Path, analyzer: FileAnalyzer) -> None:
     """Those that only root can have written share a worker; where one ends it, others continue."""
     good = libraries.library("3.0").path
     wanted = {}
@@ -211,7 +213,7 @@ def test_many_files_of_all_owners_are_planned(tmp_path: Path, planning: Planning
             hostile_files.unwind_table(path)
             os.chown(path, os.geteuid(), os.getegid())
         wanted[str(path)] = index != MANY // 2
-    plans = finish(planning, *wanted)
+    plans = finish(analyzer, *wanted)
     assert {path: isinstance(plan, Attachment) for path, plan in plans.items()} == wanted
 
 
@@ -220,17 +222,17 @@ def answer_of(path: str) -> dict[str, Any]:
     file = open_file(path)
     status = os.fstat(file)
     os.close(file)
-    plan = plan_cache.load(path, status, ReturnStyle.INSTRUCTIONS)
+    plan = result_cache.load(path, status, ReturnStyle.INSTRUCTIONS)
     assert plan is not None
-    answer: dict[str, Any] = json.loads(json.dumps(plan_cache.entry(plan)))
+    answer: dict[str, Any] = json.loads(json.dumps(result_cache.entry(plan)))
     return {"plan": answer, "wanted": None}
 
 
 @pytest.fixture
-def job(planning: Planning) -> Iterator[Job]:
+def job(analyzer: FileAnalyzer) -> Iterator[Job]:
     """Return a job for a library that is known to the cache."""
     path = str(libraries.library("3.0").path)
-    finish(planning, path)
+    finish(analyzer, path)
     file = open_file(path)
     job = Job(path, file, os.fstat(file), ReturnStyle.INSTRUCTIONS)
     yield job
@@ -311,24 +313,24 @@ def test_no_other_file_is_opened_as_a_debug_file(
 
 
 def test_a_worker_is_kept_for_a_while_where_more_may_come(
-    tmp_path: Path, planning: Planning, process: PlanningProcess
+    tmp_path: Path, analyzer: FileAnalyzer, process: AnalysisProcess
 ) -> None:
     """A program that begins maps one file after the other; one that dies meanwhile is replaced."""
     good = libraries.library("3.0").path
     paths = [str(shutil.copy(good, tmp_path / f"{index}.so")) for index in range(4)]
-    finish(planning, paths[0])
+    finish(analyzer, paths[0])
     [worker] = workers(process)
-    finish(planning, paths[1])
+    finish(analyzer, paths[1])
     assert workers(process) == [worker]
     os.kill(worker, signal.SIGKILL)
-    planning.wait(PATIENCE_S)
-    planning.collect()
-    assert isinstance(finish(planning, paths[2])[paths[2]], Attachment)
+    analyzer.wait(PATIENCE_S)
+    analyzer.collect()
+    assert isinstance(finish(analyzer, paths[2])[paths[2]], Attachment)
     wait_until(lambda: worker not in workers(process))
 
     def has_none() -> bool:
-        planning.collect()
+        analyzer.collect()
         return not workers(process)
 
     wait_until(has_none)
-    assert isinstance(finish(planning, paths[3])[paths[3]], Attachment)
+    assert isinstance(finish(analyzer, paths[3])[paths[3]], Attachment)

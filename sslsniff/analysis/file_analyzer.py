@@ -1,4 +1,4 @@
-"""Returns the plans of open files, from the cache or from a worker."""
+"""Analyses open files, where probes belong in them: by the cache, or by a worker."""
 
 import os
 import select
@@ -10,8 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from sslsniff.analysis import plan_cache
-from sslsniff.analysis.process import PlanningProcess
+from sslsniff.analysis import result_cache
+from sslsniff.analysis.analysis_process import AnalysisProcess
 from sslsniff.analysis.queue import Job, Queue
 from sslsniff.elf.elf_file import WantedDebugFile
 from sslsniff.elf.file_format import code_spans
@@ -27,8 +27,8 @@ _SEARCHED = frozenset({"SSL_read"})  # what a worker may say that it looks for
 _REMEDY = "if it is a TLS library, report that"
 
 
-class Finished(NamedTuple):
-    """A file's plan, and its status by fstat(2).
+class AnalysedFile(NamedTuple):
+    """A file with what is to be probed in it, or why nothing is; and its status by fstat(2).
 
     ``file``: its descriptor, which the receiver closes; None: it is closed, as it gets no probes.
     """
@@ -36,7 +36,7 @@ class Finished(NamedTuple):
     path: str
     status: os.stat_result
     file: int | None
-    plan: Attachment | Refusal
+    result: Attachment | Refusal
 
     def close(self) -> None:
         """Close the file."""
@@ -52,7 +52,7 @@ class LongSearch(NamedTuple):
     wanted: str
 
 
-class Planning:
+class FileAnalyzer:
     """Finds out where probes belong in files; a context manager.
 
     ``style``: how returns are seen.
@@ -65,13 +65,13 @@ class Planning:
     def __init__(
         self,
         style: ReturnStyle = ReturnStyle.INSTRUCTIONS,
-        process: PlanningProcess | None = None,
+        process: AnalysisProcess | None = None,
         *,
         key_log: bool = False,
     ) -> None:
         self._style = style
         self._key_log = key_log
-        self._process = process or PlanningProcess()
+        self._process = process or AnalysisProcess()
         self._ready = select.epoll()
         self.fd = self._ready.fileno()
         self._system = Queue(self._process, self._ready, _QUICK_CPU_S, shares_worker=True)
@@ -79,7 +79,7 @@ class Planning:
         self._searched = Queue(self._process, self._ready, _SEARCH_CPU_S)
         self._slow = Queue(self._process, self._ready, _MOST_CPU_S)
         self._queues = (self._system, self._quick, self._searched, self._slow)
-        self._finished: deque[Finished] = deque()
+        self._finished: deque[AnalysedFile] = deque()
         self.searches: list[LongSearch] = []
 
     def __enter__(self) -> Self:
@@ -95,12 +95,12 @@ class Planning:
 
     @property
     def waiting(self) -> int:
-        """How many files have no plan yet."""
+        """How many files are not analysed yet."""
         return sum(map(len, self._queues))
 
     @property
     def is_busy(self) -> bool:
-        """Whether ``finished`` will yield a file, now or later."""
+        """Whether ``results`` will yield a file, now or later."""
         return bool(self._finished or self.waiting)
 
     @property
@@ -110,7 +110,7 @@ class Planning:
 
     @property
     def has_system_files(self) -> bool:
-        """Whether a file of the system has no plan yet: one that only root can have written."""
+        """Whether a file of the system is not analysed yet: one that only root can have written."""
         return bool(len(self._system))
 
     @property
@@ -123,12 +123,12 @@ class Planning:
         self._process.prepare()
 
     def add(self, path: str, file: int) -> None:
-        """Find out where probes belong in the open ``file``, which ``finished`` yields or closes.
+        """Find out where probes belong in the open ``file``, which ``results`` yields or closes.
 
         ``path``: its name in messages; its debug file is searched beside it, too.
         """
         status = os.fstat(file)
-        known = plan_cache.load(path, status, self._style, key_log=self._key_log)
+        known = result_cache.load(path, status, self._style, key_log=self._key_log)
         if known is not None and _is_in_code(known, file):
             self._finish(path, status, file, known)
         else:
@@ -140,7 +140,7 @@ class Planning:
             for job, answer in queue.answers():
                 self._handle_answer(job, answer, queue)
 
-    def finished(self) -> Iterator[Finished]:
+    def results(self) -> Iterator[AnalysedFile]:
         """Yield the files that are finished now, without waiting."""
         self.collect()
         while self._finished:
@@ -180,8 +180,8 @@ class Planning:
             queue.add(job, is_urgent=True)
             return
         if checked.is_lasting:
-            tried = plan_cache.tried(checked.wanted, job.offers)
-            plan_cache.store(checked.plan, job.status, self._style, tried, key_log=self._key_log)
+            tried = result_cache.tried(checked.wanted, job.offers)
+            result_cache.store(checked.plan, job.status, self._style, tried, key_log=self._key_log)
         job.close_debug_files()
         self._finish(job.path, job.status, job.file, checked.plan)
 
@@ -189,10 +189,10 @@ class Planning:
         self, path: str, status: os.stat_result, file: int, plan: Attachment | Refusal
     ) -> None:
         if isinstance(plan, Attachment):
-            self._finished.append(Finished(path, status, file, plan))
+            self._finished.append(AnalysedFile(path, status, file, plan))
         else:
             os.close(file)
-            self._finished.append(Finished(path, status, None, plan))
+            self._finished.append(AnalysedFile(path, status, None, plan))
 
 
 class _CheckedAnswer(NamedTuple):
@@ -217,12 +217,12 @@ def _checked(job: Job, answer: dict[str, Any] | None) -> _CheckedAnswer:
             return _CheckedAnswer(Refusal(over, is_tls=True, remedy=_REMEDY))
         if "failed" in answer:
             return _failed(answer["failed"])
-        plan = plan_cache.parse(answer["plan"], job.path, job.status.st_size)
+        plan = result_cache.parse(answer["plan"], job.path, job.status.st_size)
         is_offered = plan.debug_file in (None, *(each.path for each in job.offers))
         if not (is_offered and _is_in_code(plan, job.file)):
             raise ValueError
-        return _CheckedAnswer(plan, plan_cache.parse_wanted(answer["wanted"]))
-    except plan_cache.INVALID:
+        return _CheckedAnswer(plan, result_cache.parse_wanted(answer["wanted"]))
+    except result_cache.INVALID:
         return _failed("what was found out makes no sense")
 
 

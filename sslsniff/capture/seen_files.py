@@ -2,37 +2,20 @@
 
 import os
 from collections.abc import Iterator
-from typing import NamedTuple
 
-from sslsniff.analysis.planning import Planning
+from sslsniff.analysis.file_analyzer import AnalysedFile, FileAnalyzer
 from sslsniff.core.errors import TargetError
 from sslsniff.kernel.file_identity import Identity, identify
 from sslsniff.kernel.regular_files import NotRegularError, descriptor_path, open_regular
-from sslsniff.matching.probe_set import Attachment, Refusal, Unprobed
+from sslsniff.matching.probe_set import Refusal, Unprobed
 
 _UNSEEN = -1
 
 
-class Planned(NamedTuple):
-    """A file to probe: its path, its open descriptor, and its probes."""
+class SeenFiles:
+    """Knows which files were analysed: each is once, until it changes."""
 
-    path: str
-    file: int
-    plan: Attachment
-
-
-class Decided(NamedTuple):
-    """The result for the file at ``path``; ``planned`` is None if it gets no probes."""
-
-    path: str
-    identity: Identity
-    planned: Planned | None
-
-
-class Planner:
-    """Decides which probes a file gets. Each file is analysed once, until it changes."""
-
-    def __init__(self, planning: Planning) -> None:
+    def __init__(self, analyzer: FileAnalyzer) -> None:
         self.refusal: TargetError | None = None
         """Why the first refused file was refused."""
         self.new_lines: list[str] = []
@@ -41,7 +24,7 @@ class Planner:
         """The identity, the path and the unprobed libraries of each file; the reader removes it."""
         self.left_out = 0
         """How many files were not analysed, because too many waited."""
-        self._planning = planning
+        self._analyzer = analyzer
         self._waiting: dict[tuple[int, int], Identity] = {}
         """Device and inode of fstat(2) -> the file: few, and all of them are open."""
         self._seen: dict[Identity, int | None] = {}
@@ -78,14 +61,14 @@ class Planner:
         except OSError:  # its process is gone
             return False
         identity, status = identify(descriptor_path(file))
-        is_full = self._planning.is_full
+        is_full = self._analyzer.is_full
         if is_full or self._knows(identity, status):
             self.left_out += is_full
             os.close(file)
             return False
         self._seen[identity] = status.st_ctime_ns
         self._waiting[status.st_dev, status.st_ino] = identity
-        self._planning.add(path, file)
+        self._analyzer.add(path, file)
         return True
 
     def waits_for(self, path: str) -> Identity | None:
@@ -98,35 +81,32 @@ class Planner:
             return None
         return identity if identity in self._waiting.values() else None
 
-    def decided(self) -> Iterator[Decided]:
+    def results(self) -> Iterator[tuple[Identity, AnalysedFile]]:
         """Yield the files whose results have come.
 
-        A planned file is closed when the next one is yielded. The reason for a file without probes
-        is in ``refusal`` or ``new_lines``.
+        A file is closed when the next one is yielded. The reason for one without probes is in
+        ``refusal`` or ``new_lines``.
         """
-        for finished in self._planning.finished():
-            path, status, file, plan = finished
+        for analysed in self._analyzer.results():
+            status, result = analysed.status, analysed.result
             identity = self._waiting.pop((status.st_dev, status.st_ino))
-            decided = Decided(path, identity, None)
-            self.unprobed.append((identity, path, plan.unprobed))
-            if isinstance(plan, Refusal):
-                self._refuse(path, plan)
-            elif file is not None:
-                decided = decided._replace(planned=Planned(path, file, plan))
+            self.unprobed.append((identity, analysed.path, result.unprobed))
+            if isinstance(result, Refusal):
+                self._refuse(analysed.path, result)
             try:
-                yield decided
+                yield identity, analysed
             finally:
-                finished.close()
+                analysed.close()
 
-    def mark_probed(self, planned: Planned) -> Identity:
-        """Note that a file has its probes: until they are detached its inode stays the file's.
+    def mark_probed(self, file: int) -> Identity:
+        """Note that an open file has its probes: until they are detached its inode stays its own.
 
         Returns the file's identity.
 
         A file whose probes the kernel refused is tried again only after a change: else each process
         that maps it would cause the same report.
         """
-        identity, _ = identify(descriptor_path(planned.file))
+        identity, _ = identify(descriptor_path(file))
         self._seen[identity] = None
         return identity
 
