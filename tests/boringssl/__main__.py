@@ -1,4 +1,4 @@
-"""``make test-boringssl``: finds functions in hundreds of builds; writes docs/boringssl.md.
+"""``make test-boringssl``: finds functions in hundreds of builds; writes the page of BoringSSL.
 
     python -m tests.boringssl [--again] [RELEASE ...]
 

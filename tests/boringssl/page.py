@@ -1,4 +1,4 @@
-"""Writes docs/boringssl.md's tables."""
+"""Writes sslsniff/libraries/boringssl/README.md's tables."""
 
 import re
 from collections import Counter
@@ -9,7 +9,7 @@ from tests import pages
 from tests.boringssl.judging import FIELDS, NEEDED, OTHERS, Damaged, Outcome, Verdict
 from tests.boringssl.real_programs import Look
 
-PAGE = Path(__file__).parents[2] / "docs" / "boringssl.md"
+PAGE = Path(__file__).parents[2] / "sslsniff" / "libraries" / "boringssl" / "README.md"
 _MARK = "<!-- {}: written by make test-boringssl -->"
 _END = "<!-- end of {} -->"
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{3,}\b")

@@ -1,4 +1,4 @@
-"""Writes what the tests of Go programs came to as the table in docs/go.md.
+"""Writes what the tests of Go programs came to as the table in sslsniff/libraries/go/README.md.
 
     python -m tests.live.go.table RESULTS
 
@@ -10,7 +10,7 @@ import sys
 from tests import junit, pages
 from tests.workload.go.fixtures import EVERY, MODES, RELEASES, SOURCES, Fixture
 
-PAGE = SOURCES.parents[2] / "docs" / "go.md"
+PAGE = SOURCES.parents[2] / "sslsniff" / "libraries" / "go" / "README.md"
 BEGIN, END = "<!-- table: written by make test-go -->", "<!-- end of table -->"
 
 _TLS = ("-1.2", "-1.3")

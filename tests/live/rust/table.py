@@ -1,4 +1,4 @@
-"""Writes what the tests of Rust programs came to as the table in docs/rustls.md.
+"""Writes what the tests of Rust programs came to as the table in the page of rustls.
 
     python -m tests.live.rust.table RESULTS...
 
@@ -137,4 +137,4 @@ def put(path: Path, table: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    put(ROOT / "docs" / "rustls.md", lines(rows(read(sys.argv[1:]))))
+    put(ROOT / "sslsniff" / "libraries" / "rustls" / "README.md", lines(rows(read(sys.argv[1:]))))
