@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sslsniff import __version__
-from sslsniff.cli.options.values import SMALLEST_RING_BYTES
 from sslsniff.cli.printing import print_table
 from sslsniff.core.errors import KernelError, PrivilegeError, SslsniffError
 from sslsniff.kernel import privileges, release, socket_probes
@@ -17,6 +16,7 @@ from sslsniff.kernel.loaders import uprobe_multi
 from sslsniff.kernel.loaders.bcc_loader import import_bcc
 from sslsniff.kernel.loaders.libbpf import LibbpfLoader, open_library
 from sslsniff.kernel.loaders.loader import Loader
+from sslsniff.settings.values import SMALLEST_RING_BYTES
 
 _PRIVATE_PATH = re.compile(r"(?<![\w.])/(?!(?:etc|lib\d*|proc|sys|usr)/)[^\s:,;()']+")
 """A path that may contain a user's name."""

@@ -141,33 +141,35 @@ def _top(arguments: Sequence[str]) -> int:
 
 
 def _list(arguments: Sequence[str]) -> int:
-    from sslsniff.cli.options.other_options import parse_list
+    from sslsniff.capture.options import PID
+    from sslsniff.cli.options.other_options import LIST
 
-    options = parse_list(arguments)
+    asked = LIST.parse(arguments)
     require_standard_output()
     from sslsniff.cli.inventory import print_inventory
 
-    return print_inventory(options.pid)
+    return print_inventory(list(asked[PID]))
 
 
 def _symbols(arguments: Sequence[str]) -> int:
-    from sslsniff.cli.options.other_options import parse_symbols
+    from sslsniff.cli.options.other_options import FILE, MANGLED, PATTERN, SIGNATURES, SYMBOLS, TLS
+    from sslsniff.outputs.lines.options import JSON
 
-    options = parse_symbols(arguments)
+    asked = SYMBOLS.parse(arguments)
     require_standard_output()
-    if options.tls:
+    if asked[TLS]:
         from sslsniff.cli.tls_functions import print_tls_functions
 
-        return print_tls_functions(options.file, as_json=options.json)
+        return print_tls_functions(asked[FILE], as_json=asked[JSON])
     from sslsniff.cli.symbol_list import print_symbols
 
     return print_symbols(
-        options.file,
-        options.pattern,
+        asked[FILE],
+        asked[PATTERN],
         note,
-        as_json=options.json,
-        mangled=options.mangled,
-        signatures=options.signatures,
+        as_json=asked[JSON],
+        mangled=asked[MANGLED],
+        signatures=asked[SIGNATURES],
     )
 
 
@@ -179,13 +181,14 @@ def _trace(arguments: Sequence[str]) -> int:
 
 
 def _doctor(arguments: Sequence[str]) -> int:
-    from sslsniff.cli.options.other_options import parse_doctor
+    from sslsniff.cli.options.other_options import DOCTOR
+    from sslsniff.outputs.lines.options import JSON
 
-    options = parse_doctor(arguments)
+    asked = DOCTOR.parse(arguments)
     require_standard_output()
     from sslsniff.cli.doctor import print_report
 
-    return print_report(as_json=options.json)
+    return print_report(as_json=asked[JSON])
 
 
 _COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from sslsniff.cli.backlog import Backlog
 from sslsniff.cli.ending import CaptureControl, OverdueError
-from sslsniff.cli.options.output_options import OutputOptions
 from sslsniff.cli.printing import note
 from sslsniff.core.errors import NO_READER, NO_TIME, counted
 from sslsniff.core.events import Data, Event, Exited
@@ -17,7 +16,11 @@ from sslsniff.core.flows import Flows
 from sslsniff.core.model import Exchange, Loss, LossCause
 from sslsniff.core.sink import Sink
 from sslsniff.core.source import Source
+from sslsniff.destinations.options import MAX_BODY
 from sslsniff.forms.text.summary import summary_lines
+from sslsniff.outputs.lines.options import FRAMES, STREAM
+from sslsniff.redaction.options import PATTERNS, REDACT
+from sslsniff.settings.asked import Asked
 
 if TYPE_CHECKING:
     from sslsniff.functions.calls.exchange_calls import ExchangeCalls
@@ -30,7 +33,7 @@ _POLL_S = 0.1
 def pump(
     source: Source,
     sinks: list[Sink],
-    options: OutputOptions,
+    asked: Asked,
     control: CaptureControl,
     calls: "ExchangeCalls | None" = None,
 ) -> bool:
@@ -42,11 +45,11 @@ def pump(
     served = _served(calls, sinks)
     builder = ExchangeBuilder(
         [served] if served is not None else sinks,
-        frames=options.frames,
-        streams=options.stream,
-        body_limit_bytes=options.max_body,
+        frames=asked[FRAMES],
+        streams=asked[STREAM],
+        body_limit_bytes=asked[MAX_BODY],
     )
-    rules = _rules(options)
+    rules = _rules(asked)
     redactor = None
     if rules is not None:
         from sslsniff.redaction.redactor import Redactor
@@ -182,13 +185,13 @@ def _note_unwritten() -> None:
     note(f"not all that was captured is written or sent: {NO_TIME}")
 
 
-def _rules(options: OutputOptions) -> "Rules | None":
+def _rules(asked: Asked) -> "Rules | None":
     """Return the rules of redaction; None if nothing is blanked."""
-    if not (options.redact or options.redact_pattern):
+    if not (asked[REDACT] or asked[PATTERNS]):
         return None
     from sslsniff.redaction.rules import Rules
 
-    return Rules(defaults=options.redact, patterns=options.redact_pattern)
+    return Rules(defaults=asked[REDACT], patterns=asked[PATTERNS])
 
 
 def _move(

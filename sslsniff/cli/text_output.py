@@ -5,23 +5,25 @@ import os
 from collections.abc import Callable
 from typing import TextIO
 
-from sslsniff.cli.options.output_options import OutputOptions
+from sslsniff.destinations.options import FORCE, LINE_QUEUE, OUTPUT
 from sslsniff.destinations.output_files import LineFile, open_output, open_standard, open_text
 from sslsniff.forms.text.lines import STYLES, Paint, plain
+from sslsniff.settings.asked import Asked
 
 
 def open_lines(
-    options: OutputOptions,
+    asked: Asked,
     standard: TextIO | None,
     closing: contextlib.ExitStack,
     reader_gone: Callable[[], None],
 ) -> TextIO:
-    """Return a stream of text to where ``options`` want it; see ``open_text_output``."""
-    if options.line_queue is None:
-        return open_text_output(options.output, options.force, standard, closing, reader_gone)
+    """Return a stream of text to where it is ``asked`` for; see ``open_text_output``."""
+    queue = asked[LINE_QUEUE]
+    if queue is None:
+        return open_text_output(asked[OUTPUT], asked[FORCE], standard, closing, reader_gone)
     from sslsniff.destinations.line_queue import QueuedLines
 
-    return open_text(QueuedLines(options.line_queue, reader_gone), "utf-8", closing)
+    return open_text(QueuedLines(queue, reader_gone), "utf-8", closing)
 
 
 def open_text_output(

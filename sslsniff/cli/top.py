@@ -8,9 +8,11 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sslsniff.cli.options.output_options import OutputOptions
 from sslsniff.cli.printing import note
 from sslsniff.core.errors import OutputError, grouped
+from sslsniff.outputs.pcap.output import PCAP
+from sslsniff.redaction.options import PATTERNS, REDACT
+from sslsniff.settings.asked import Asked
 
 if TYPE_CHECKING:
     from sslsniff.screen.captured.capture_process import CaptureProcess
@@ -21,13 +23,13 @@ _BODY = "64K"
 
 def show_screen(
     arguments: Sequence[str],
-    options: OutputOptions,
+    asked: Asked,
     command: Sequence[str] = (),
     reads: str | None = None,
 ) -> int:
     """Show what ``sslsniff ARGUMENTS -- COMMAND`` captures; return the exit code.
 
-    ``options``: what the arguments say. ``reads``: the capture file that they read.
+    ``asked``: what the arguments ask for. ``reads``: the capture file that they read.
     Raises ``OutputError``.
     """
     _require_terminal()
@@ -53,8 +55,8 @@ def show_screen(
             statistics,
             " ".join(["sslsniff", *given, *(["--", *command] if command else [])]),
             lambda: capture.exit_code,
-            reads or options.pcap,
-            is_redacted=options.redact or bool(options.redact_pattern),
+            reads or asked[PCAP.option],
+            is_redacted=asked[REDACT] or bool(asked[PATTERNS]),
             courtesy=Courtesy(beside=capture.pid),
         )
         _end_with_terminal(capture)

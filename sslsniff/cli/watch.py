@@ -2,17 +2,46 @@
 
 import contextlib
 import gc
+import importlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sslsniff.capture.options import (
+    CGROUP,
+    CHILDREN,
+    COMM,
+    CONTAINER,
+    HOLD,
+    LIB,
+    LOADER,
+    MAX_CALL_BYTES,
+    MOST_CPU,
+    PID,
+    RETURNS,
+    RING_SIZE,
+    SAMPLE,
+    SPILL,
+    UID,
+    UNIT,
+)
 from sslsniff.cli.ending import CaptureControl
-from sslsniff.cli.options.watch_options import WatchOptions, parse_watch
+from sslsniff.cli.options.output_rules import TUI
+from sslsniff.cli.options.outputs import OUTPUTS
+from sslsniff.cli.options.shared_options import parse_filter
+from sslsniff.cli.options.watch_options import WATCH
 from sslsniff.cli.preload.engine_choice import preloads
 from sslsniff.cli.printing import note
 from sslsniff.core.errors import KernelError
+from sslsniff.destinations.options import END_WITHIN, FORCE
+from sslsniff.functions.options import CALLS
 from sslsniff.kernel import privileges
+from sslsniff.outputs.keylog.options import KEYLOG
+from sslsniff.outputs.packets.options import PACKETS
+from sslsniff.redaction.options import PATTERNS, REDACT
+from sslsniff.settings.asked import Asked
+from sslsniff.statistics.options import wants_statistics
 
 if TYPE_CHECKING:
     from sslsniff.capture.holding.holder import Holder
@@ -36,24 +65,24 @@ def watch(arguments: Sequence[str]) -> int:
     are loaded: probes should not wait for them.
     Raises ``SslsniffError``.
     """
-    options = parse_watch(arguments)
-    if options.tui:
-        return watch_on_screen(arguments, options)
-    command = options.command
-    expression = options.parse_filter()
+    asked = WATCH.parse(arguments)
+    if asked[TUI]:
+        return watch_on_screen(arguments, asked)
+    command = asked.command
+    parse_filter(asked)
     # Until the capture begins, a signal ends this process at once, and the command that waits.
-    control = CaptureControl(options.end_within, is_patient=not options.limits_end)
-    if preloads(options):
+    control = CaptureControl(asked[END_WITHIN], is_patient=not asked.has(END_WITHIN))
+    if preloads(asked):
         from sslsniff.cli.preload.preload_watch import watch_preloaded
 
-        return watch_preloaded(options, expression, control)
+        return watch_preloaded(asked, control)
     open_files = contextlib.ExitStack()
-    plan = _plan_calls(options, open_files)
-    holder = _start_holder() if _holds(options, command) else None
+    plan = _plan_calls(asked, open_files)
+    holder = _start_holder() if _holds(asked) else None
     held = _start_held(command) if command else None
-    pids = (*options.pid, *([held.pid] if held else []))
+    pids = (*asked[PID], *([held.pid] if held else []))
     if holder is not None:
-        holder = _seize(holder, pids if options.hold else pids[-1:], options)
+        holder = _seize(holder, pids if asked[HOLD] else pids[-1:], asked)
     from sslsniff.analysis.analysis_process import AnalysisProcess
     from sslsniff.kernel.loaders.loading import Loading, has_cookies
 
@@ -61,11 +90,11 @@ def watch(arguments: Sequence[str]) -> int:
     # What a start makes stays: the collector would look through it again and again, for 14 ms.
     gc.disable()
     calls, served = _calls(plan)
-    secrets = _secret_outputs(options, len(plan.places) if plan is not None else 0, open_files)
+    secrets = _secret_outputs(asked, len(plan.places) if plan is not None else 0, open_files)
     key_log = secrets.probes if secrets is not None else None
     loading = Loading(
-        options.loader,
-        options.ring_size,
+        asked[LOADER],
+        asked[RING_SIZE],
         can_hold=holder is not None,
         entries=_most_entries(served, key_log),
     )
@@ -73,21 +102,21 @@ def watch(arguments: Sequence[str]) -> int:
     from sslsniff.capture.early_files import EarlyFiles
     from sslsniff.capture.scope import Scope
 
-    cgroups = _cgroup_filter(options)
+    cgroups = _cgroup_filter(asked)
     scope = Scope(
         pids=pids,
-        follows_children=options.follows_children,
-        uids=tuple(options.uid),
-        comms=tuple(options.comm),
+        follows_children=asked[CHILDREN],
+        uids=tuple(asked[UID]),
+        comms=tuple(asked[COMM]),
         cgroups=cgroups,
-        libraries=tuple(options.lib),
+        libraries=tuple(asked[LIB]),
         programs=tuple(command[:1]),
     )
     # Without cookies, connections have their details only while one library file has probes.
-    of_one_kind = not has_cookies(options.loader)
+    of_one_kind = not has_cookies(asked[LOADER])
     files = EarlyFiles(
         scope,
-        _return_style(options),
+        _return_style(asked),
         process,
         of_one_kind=of_one_kind,
         key_log=key_log is not None,
@@ -97,25 +126,25 @@ def watch(arguments: Sequence[str]) -> int:
     from sslsniff.cli.chosen_sinks import check_outputs, open_sinks
 
     standard = sys.stderr if command else sys.stdout
-    check_outputs(options, standard)
+    check_outputs(asked, standard)
     with open_files, contextlib.ExitStack() as closing:
         if holder is not None:
             closing.callback(holder.close)
         capture = LiveCapture(
             files,
             loading.result,
-            ring_bytes=options.ring_size,
-            spill_bytes=options.spill,
-            call_limit_bytes=options.max_call_bytes,
-            sample=options.sample,
-            most_cpu=options.most_cpu,
+            ring_bytes=asked[RING_SIZE],
+            spill_bytes=asked[SPILL],
+            call_limit_bytes=asked[MAX_CALL_BYTES],
+            sample=asked[SAMPLE],
+            most_cpu=asked[MOST_CPU],
             note=note,
             holder=holder,
             served=served,
             key_log=key_log,
-            named=options.pid,
+            named=asked[PID],
         )
-        _import_other_modules(options)
+        _import_other_modules(asked)
         from sslsniff.cli.pump import pump
 
         with capture:
@@ -127,7 +156,12 @@ def watch(arguments: Sequence[str]) -> int:
             # Only now: an earlier error must not leave or overwrite a file.
             calls_of = calls.calls_of if calls is not None else None
             sinks = open_sinks(
-                options, standard, closing, control.reader_gone, expression, calls_of, capture
+                asked,
+                standard,
+                closing,
+                control.reader_gone,
+                calls_of=calls_of,
+                capture=capture,
             )
             if secrets is not None:
                 sinks.append(secrets.open(closing))
@@ -138,7 +172,7 @@ def watch(arguments: Sequence[str]) -> int:
                 note(f"{capture.describe()}; Ctrl-C ends")
             for each in cgroups.waits_for if cgroups is not None else ():
                 note(f"{each}; waiting for it")
-            is_whole = pump(capture, sinks, options, control, calls)
+            is_whole = pump(capture, sinks, asked, control, calls)
             if calls is not None:
                 note(calls.describe(capture.lost_hits()))
             if secrets is not None:
@@ -148,24 +182,24 @@ def watch(arguments: Sequence[str]) -> int:
     return held.finish(control, is_whole=is_whole) if held else int(not is_whole)
 
 
-def watch_on_screen(arguments: Sequence[str], options: WatchOptions) -> int:
-    """Watch processes on a screen; ``options`` are what ``arguments`` say. See ``watch``."""
+def watch_on_screen(arguments: Sequence[str], asked: Asked) -> int:
+    """Watch processes on a screen; ``asked`` is what ``arguments`` ask for. See ``watch``."""
     from sslsniff.cli.top import show_screen
 
-    options.parse_filter()
-    preloads(options)
-    before = arguments[: arguments.index("--")] if options.command else arguments
-    return show_screen(before, options, options.command)
+    parse_filter(asked)
+    preloads(asked)
+    before = arguments[: arguments.index("--")] if asked.command else arguments
+    return show_screen(before, asked, asked.command)
 
 
-def _plan_calls(options: WatchOptions, closing: contextlib.ExitStack) -> "ServedPlan | None":
+def _plan_calls(asked: Asked, closing: contextlib.ExitStack) -> "ServedPlan | None":
     """Return which functions to probe for ``--calls``, and note what that costs; None: none."""
-    if not options.calls:
+    if not asked[CALLS]:
         return None
     from sslsniff.cli.functions.served_planning import plan_served
 
-    program = options.command[0] if options.command else None
-    plan = plan_served(options.calls, program, options.pid, closing, force=options.force)
+    program = asked.command[0] if asked.command else None
+    plan = plan_served(asked[CALLS], program, asked[PID], closing, force=asked[FORCE])
     for line in plan.lines:
         note(line)
     return plan
@@ -183,14 +217,14 @@ def _calls(plan: "ServedPlan | None") -> "tuple[ExchangeCalls | None, ServedProb
 
 
 def _secret_outputs(
-    options: WatchOptions, first: int, closing: contextlib.ExitStack
+    asked: Asked, first: int, closing: contextlib.ExitStack
 ) -> "SecretOutputs | None":
     """Return what writes secrets, None: nothing; ``first``: how many functions are probed."""
-    if not (options.keylog or options.packets):
+    if not (asked[KEYLOG] or asked[PACKETS]):
         return None
     from sslsniff.cli.secret_outputs import SecretOutputs
 
-    return SecretOutputs(options, first, closing)
+    return SecretOutputs(asked, first, closing)
 
 
 def _most_entries(*probes: "ServedProbes | KeyLogProbes | None") -> dict[str, int]:
@@ -200,37 +234,37 @@ def _most_entries(*probes: "ServedProbes | KeyLogProbes | None") -> dict[str, in
     return {name: max(each.get(name, 0) for each in wanted) for name in names}
 
 
-def _cgroup_filter(options: WatchOptions) -> "CgroupFilter | None":
+def _cgroup_filter(asked: Asked) -> "CgroupFilter | None":
     """Return which cgroups to watch; None: all. Raises ``TargetError``."""
-    if not (options.container or options.cgroup or options.unit):
+    if not (asked[CONTAINER] or asked[CGROUP] or asked[UNIT]):
         return None
     from sslsniff.kernel.containers.cgroup_filter import CgroupFilter
 
-    return CgroupFilter(options.container, options.cgroup, options.unit)
+    return CgroupFilter(asked[CONTAINER], asked[CGROUP], asked[UNIT])
 
 
-def _return_style(options: WatchOptions) -> "ReturnStyle":
+def _return_style(asked: Asked) -> "ReturnStyle":
     """Return how returns are probed: as asked for, if this kernel and loader can do it."""
     from sslsniff.kernel import release
     from sslsniff.kernel.loaders import loading
     from sslsniff.matching.probe_set import ReturnStyle
 
-    style = ReturnStyle(options.returns)
+    style = ReturnStyle(asked[RETURNS])
     if style is ReturnStyle.TRAMPOLINE and not release.has_safe_return_probes():
         note(
             "--returns trampoline: this kernel's return probes kill a process whose seccomp filter"
             " does not know the system call uretprobe; use --returns instructions"
         )
-    if style is ReturnStyle.INSTRUCTIONS and not loading.has_cookies(options.loader):
+    if style is ReturnStyle.INSTRUCTIONS and not loading.has_cookies(asked[LOADER]):
         return ReturnStyle.PLAIN_INSTRUCTIONS
     return style
 
 
-def _holds(options: WatchOptions, command: tuple[str, ...] | None) -> bool:
+def _holds(asked: Asked) -> bool:
     """Return whether processes are held until they are probed: a command, unless it is a tracer."""
-    if options.hold is not None or not command:
-        return bool(options.hold)
-    name = Path(command[0]).name
+    if asked[HOLD] is not None or not asked.command:
+        return bool(asked[HOLD])
+    name = Path(asked.command[0]).name
     if name in _TRACERS:
         note(
             f"{name} traces what it starts, so nothing is held (--no-hold):"
@@ -253,13 +287,13 @@ def _start_holder() -> "Holder":
     return Holder()
 
 
-def _seize(holder: "Holder", pids: Sequence[int], options: WatchOptions) -> "Holder | None":
+def _seize(holder: "Holder", pids: Sequence[int], asked: Asked) -> "Holder | None":
     """Let ``holder`` trace processes. If it cannot, that is an error only with ``--hold``."""
     try:
-        holder.seize(pids, follows_children=options.follows_children)
+        holder.seize(pids, follows_children=asked[CHILDREN])
     except KernelError as error:
         holder.close()
-        if options.hold:
+        if asked[HOLD]:
             raise
         note(
             f"{error.fact}: bytes that pass before a newly loaded library is probed will be missed"
@@ -268,7 +302,7 @@ def _seize(holder: "Holder", pids: Sequence[int], options: WatchOptions) -> "Hol
     return holder
 
 
-def _import_other_modules(options: WatchOptions) -> None:
+def _import_other_modules(asked: Asked) -> None:
     """Import other modules (30 to 70 ms) while the BPF programs are loaded in their thread.
 
     A capture that is announced can end with its figures, even on a machine so busy that imports
@@ -276,13 +310,10 @@ def _import_other_modules(options: WatchOptions) -> None:
     """
     import sslsniff.cli.pump
 
-    if options.pcap:
-        import sslsniff.outputs.pcap.capture_writer
-    if options.har:
-        import sslsniff.outputs.har.archive
-    if options.report:
-        import sslsniff.outputs.report.report
-    if options.redact or options.redact_pattern:
+    for output in OUTPUTS:
+        for name in output.imports if output.is_wanted(asked) else ():
+            importlib.import_module(name)
+    if asked[REDACT] or asked[PATTERNS]:
         import sslsniff.redaction.redactor
-    if options.wants_statistics:
+    if wants_statistics(asked):
         import sslsniff.outputs.statistics.statistics_sink  # noqa: F401

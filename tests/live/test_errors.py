@@ -186,7 +186,7 @@ def test_usage(arguments: list[str], bystander: str) -> None:
     assert done.returncode == 2
     assert done.stdout == ""
     *usage, line = done.stderr.splitlines()
-    assert re.fullmatch(r"sslsniff( \w+)?: error: .+", line)
+    assert re.fullmatch(r"sslsniff( \w+)?:.+", line)
     assert line.isprintable()
     assert line.endswith("did you mean --json?") == ("--jsn" in arguments)
     assert usage[0].startswith("usage: sslsniff")
@@ -197,4 +197,4 @@ def test_usage(arguments: list[str], bystander: str) -> None:
 def test_what_is_for_processes_that_are_named(option: str, own_library: Path) -> None:
     done = sniff(option, "--lib", str(own_library))
     assert done.returncode == 2
-    assert done.stderr.splitlines()[-1] == (f"sslsniff: error: {option} needs --pid or -- COMMAND")
+    assert done.stderr.splitlines()[-1] == (f"sslsniff: {option} needs --pid or -- COMMAND")

@@ -16,7 +16,7 @@ from sslsniff.cli.agent.configuration import Configuration, read
 from sslsniff.cli.agent.disk_limit import DiskLimit
 from sslsniff.cli.agent.service_manager import ServiceManager
 from sslsniff.cli.ending import handle_unless_ignored
-from sslsniff.cli.options.agent_options import AgentOptions, parse_agent
+from sslsniff.cli.options.other_options import AGENT, CONFIG, DRY_RUN
 from sslsniff.cli.printing import note
 from sslsniff.core.errors import ConfigurationError, SslsniffError, counted
 from sslsniff.destinations.missing_packages import how_to_install
@@ -35,13 +35,13 @@ _MOST_LINE_BYTES = 1 << 20
 
 def agent(arguments: Sequence[str]) -> int:
     """Run an agent until a signal ends it; return the exit code. Raises ``SslsniffError``."""
-    options = parse_agent(arguments)
-    configuration = read(options.config)
-    if options.dry_run:
+    asked = AGENT.parse(arguments)
+    configuration = read(asked[CONFIG])
+    if asked[DRY_RUN]:
         _describe(configuration)
         return 0
     privileges.require()
-    return _Agent(options, configuration).run()
+    return _Agent(asked[CONFIG], configuration).run()
 
 
 def _describe(configuration: Configuration) -> None:
@@ -103,8 +103,8 @@ class _Capture:
 class _Agent:
     """Runs one capture after the other."""
 
-    def __init__(self, options: AgentOptions, configuration: Configuration) -> None:
-        self._path = options.config
+    def __init__(self, path: str, configuration: Configuration) -> None:
+        self._path = path
         self._configuration = configuration
         self._to_stop = self._to_reload = False
         self._manager = ServiceManager()

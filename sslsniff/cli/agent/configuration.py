@@ -1,6 +1,6 @@
 """The file of ``sslsniff agent``: TOML, whose settings are options of ``sslsniff``.
 
-A table says which setting is which option, so that both take the same values.
+An option says which setting it is, so that both take the same values.
 """
 
 import argparse
@@ -13,9 +13,12 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from sslsniff.cli.options import values
-from sslsniff.cli.options.watch_options import parse_watch, watch_parser
+from sslsniff.cli.options.shared_options import parse_filter
+from sslsniff.cli.options.watch_options import WATCH
 from sslsniff.core.errors import ConfigurationError, FilterError
+from sslsniff.settings import values
+from sslsniff.settings.option import Kind as OptionKind
+from sslsniff.settings.option import Option
 
 
 class Kind(Enum):
@@ -34,42 +37,38 @@ class Setting(NamedTuple):
     table: str
     name: str
     kind: Kind
-    option: str | None
+    option: Option[Any] | None
+
+    @property
+    def written(self) -> str:
+        """How messages of the command line call it."""
+        return self.option.name if self.option is not None else ""
 
 
-_SETTINGS = (
-    Setting("watch", "all", Kind.FLAG, "--all"),
-    Setting("watch", "units", Kind.TEXTS, "--unit"),
-    Setting("watch", "containers", Kind.TEXTS, "--container"),
-    Setting("watch", "cgroups", Kind.TEXTS, "--cgroup"),
-    Setting("watch", "pids", Kind.NUMBERS, "--pid"),
-    Setting("watch", "names", Kind.TEXTS, "--comm"),
-    Setting("watch", "uids", Kind.NUMBERS, "--uid"),
-    Setting("watch", "libraries", Kind.TEXTS, "--lib"),
-    Setting("watch", "sample", Kind.TEXT, "--sample"),
-    Setting("watch", "filter", Kind.TEXT, ""),
+def _kind(option: Option[Any]) -> Kind:
+    if option.kind is OptionKind.FLAG:
+        return Kind.FLAG
+    if option.kind is OptionKind.LIST:
+        return Kind.NUMBERS if option.is_number else Kind.TEXTS
+    return Kind.NUMBER if option.is_number else Kind.TEXT
+
+
+_TABLES = ("watch", "redact", "limits", "otlp", "kafka", "parquet", "lines", "health")
+_OWN = (
     Setting("redact", "enabled", Kind.FLAG, None),
-    Setting("redact", "patterns", Kind.TEXTS, "--redact-pattern"),
-    Setting("limits", "cpu", Kind.NUMBER, "--most-cpu"),
     Setting("limits", "memory", Kind.TEXT, None),
     Setting("limits", "disk", Kind.TEXT, None),
-    Setting("limits", "body", Kind.TEXT, "--max-body"),
-    Setting("limits", "ring", Kind.TEXT, "--ring-size"),
-    Setting("otlp", "url", Kind.TEXT, "--otlp"),
-    Setting("otlp", "protocol", Kind.TEXT, "--otlp-protocol"),
-    Setting("kafka", "brokers", Kind.TEXT, "--kafka"),
-    Setting("kafka", "topic", Kind.TEXT, "--topic"),
-    Setting("kafka", "raw", Kind.FLAG, "--raw"),
-    Setting("kafka", "format", Kind.TEXT, "--kafka-format"),
-    Setting("kafka", "properties", Kind.TEXT, "--kafka-properties"),
-    Setting("parquet", "folder", Kind.TEXT, "--parquet"),
-    Setting("parquet", "seconds", Kind.NUMBER, "--parquet-seconds"),
-    Setting("parquet", "bodies", Kind.TEXT, "--parquet-bodies"),
-    Setting("lines", "json", Kind.FLAG, "--json"),
     Setting("health", "listen", Kind.TEXT, None),
 )
+_SETTINGS = (
+    *_OWN,
+    *(
+        Setting(*each.setting, _kind(each), each)
+        for each in WATCH.options
+        if each.setting is not None
+    ),
+)
 _BY_NAME = {(each.table, each.name): each for each in _SETTINGS}
-_TABLES = tuple(dict.fromkeys(each.table for each in _SETTINGS))
 _OUTPUTS = ("otlp", "kafka", "parquet", "lines")
 _LEAVING = ("otlp", "kafka")
 _SMALLEST_LIMITS = {"memory": "1M", "disk": "1K"}
@@ -163,12 +162,12 @@ class _Reader:
             if option is None or value is False:
                 continue
             if value is True:
-                yield option
-            elif not option:
+                yield option.name
+            elif option.kind is OptionKind.PLACE:
                 yield value
             else:
                 for each in value if isinstance(value, list) else [value]:
-                    yield f"{option}={each}"
+                    yield f"{option.name}={each}"
         if given.get(("redact", "enabled"), True):
             yield "--redact"
         elif any(table in _LEAVING for table, _ in given) or "://" in _folder(given):
@@ -179,23 +178,23 @@ class _Reader:
 
         def fail(message: str) -> NoReturn:
             for each in _SETTINGS:
-                argument = f"argument {each.option}: "
-                if each.option and message.startswith(argument):
+                argument = f"argument {each.written}: "
+                if each.written and message.startswith(argument):
                     fact = f"{each.table}.{each.name}: {message.removeprefix(argument)}"
                     raise self._error(fact, "mend that", each.table, each.name)
             options = {
-                each.option: f"{each.table}.{each.name}" for each in _SETTINGS if each.option
+                each.written: f"{each.table}.{each.name}" for each in _SETTINGS if each.written
             }
             text = message.replace(" -- COMMAND,", "")
             text = _OPTION.sub(lambda found: options.get(found[0], found[0]), text)
             fact, _, remedy = text.rpartition(": ")
             raise ConfigurationError(f"{self._path}: {fact}", remedy)
 
-        parser = watch_parser()
+        parser = WATCH.parser()
         parser.error = fail  # type: ignore[method-assign]
-        options = parse_watch(arguments, parser)
+        asked = WATCH.parse(arguments, parser)
         try:
-            options.parse_filter()
+            parse_filter(asked)
         except FilterError as error:
             fact = f"watch.filter: {error.fact}"
             raise self._error(fact, error.remedy, "watch", "filter") from None

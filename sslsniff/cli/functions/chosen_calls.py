@@ -6,9 +6,20 @@ import sys
 from collections.abc import Callable
 from typing import NamedTuple, TextIO
 
-from sslsniff.cli.options.trace_options import TraceOptions
+from sslsniff.cli.options.trace_options import (
+    FOLDED,
+    FORCE,
+    MAX_DEPTH,
+    OUTPUT,
+    PRINT,
+    SLOWER,
+    TIME_LINE,
+    UNDER,
+    WHEN,
+)
 from sslsniff.cli.text_output import open_text_output, painter
 from sslsniff.core.errors import OutputError
+from sslsniff.destinations.options import COLOR
 from sslsniff.destinations.output_files import STANDARD_OUTPUT, check_output, no_standard_output
 from sslsniff.functions.conditions.condition_parser import parse_condition
 from sslsniff.functions.outputs.call_filters import (
@@ -21,6 +32,8 @@ from sslsniff.functions.outputs.call_filters import (
 from sslsniff.functions.outputs.call_lines import CallLines, CallSummaryLine
 from sslsniff.functions.outputs.thread_names import ThreadNames
 from sslsniff.functions.outputs.traced_call import CallSink
+from sslsniff.outputs.lines.options import JSON
+from sslsniff.settings.asked import Asked
 
 
 class ChosenCalls(NamedTuple):
@@ -33,19 +46,19 @@ class ChosenCalls(NamedTuple):
     shown: ShownCalls | None
 
 
-def check_call_outputs(options: TraceOptions, standard: TextIO | None) -> None:
+def check_call_outputs(asked: Asked, standard: TextIO | None) -> None:
     """Raise the error that ``open_call_sinks`` would raise, before anything is written."""
-    named = {"-o": options.output, "--chrome-trace": options.chrome_trace}
-    named["--folded"] = options.folded
+    named = {"-o": asked[OUTPUT], "--chrome-trace": asked[TIME_LINE]}
+    named["--folded"] = asked[FOLDED]
     used: dict[str, str] = {}
     for option, path in named.items():
         if path is None:
             continue
-        check_output(path, options.force)
+        check_output(path, asked[FORCE])
         other = used.setdefault(os.path.realpath(path), option)
         if other != option:
             raise OutputError(f"{other} and {option} both name {path}", "name two files")
-    if not _wants_text(options) or options.output:
+    if not _wants_text(asked) or asked[OUTPUT]:
         return
     if standard is None:
         raise no_standard_output()
@@ -55,59 +68,60 @@ def check_call_outputs(options: TraceOptions, standard: TextIO | None) -> None:
 
 
 def open_call_sinks(
-    options: TraceOptions,
+    asked: Asked,
     standard: TextIO | None,
     closing: contextlib.ExitStack,
     reader_gone: Callable[[], None],
     ended_process: Callable[[int], str | None] = lambda _: None,
 ) -> ChosenCalls:
-    """Return the sinks that ``options`` ask for; ``closing`` closes them and their files.
+    """Return the sinks that what is ``asked`` ask for; ``closing`` closes them and their files.
 
     Text goes to ``standard`` if no file is named; ``reader_gone`` is called when nobody reads it
     any more; ``ended_process`` is as of ``ThreadNames``. Raises ``OutputError``.
     """
     names = ThreadNames(ended_process)
     sinks: list[CallSink] = []
-    if _wants_text(options):
-        stream = open_text_output(options.output, options.force, standard, closing, reader_gone)
-        if options.json:
+    if _wants_text(asked):
+        stream = open_text_output(asked[OUTPUT], asked[FORCE], standard, closing, reader_gone)
+        if asked[JSON]:
             from sslsniff.functions.outputs.call_json import CallJson  # with orjson
 
             sinks.append(CallJson(stream.buffer, names))
         else:
-            sinks.append(CallLines(stream, painter(options.color, stream), names))
+            sinks.append(CallLines(stream, painter(asked[COLOR], stream), names))
     else:
         stream = open_text_output(None, False, sys.stderr, closing, reader_gone)
         sinks.append(CallSummaryLine(stream))
-    if options.chrome_trace:
+    if asked[TIME_LINE]:
         from sslsniff.functions.outputs.chrome_trace import ChromeTrace
 
-        file = open_text_output(options.chrome_trace, options.force, None, closing, reader_gone)
+        file = open_text_output(asked[TIME_LINE], asked[FORCE], None, closing, reader_gone)
         sinks.append(ChromeTrace(file.buffer, names))
-    if options.folded:
+    if asked[FOLDED]:
         from sslsniff.functions.outputs.folded_stacks import FoldedStacks
 
-        file = open_text_output(options.folded, options.force, None, closing, reader_gone)
+        file = open_text_output(asked[FOLDED], asked[FORCE], None, closing, reader_gone)
         sinks.append(FoldedStacks(file))
     shown = ShownCalls(sinks)
     closing.callback(shown.close)
-    first = _filtered(options, shown)
+    first = _filtered(asked, shown)
     return ChosenCalls(first, None if first is shown else shown)
 
 
-def _wants_text(options: TraceOptions) -> bool:
-    is_stored = options.chrome_trace or options.folded
-    return not is_stored or any((options.print, options.json, options.output))
+def _wants_text(asked: Asked) -> bool:
+    is_stored = asked[TIME_LINE] or asked[FOLDED]
+    return not is_stored or any((asked[PRINT], asked[JSON], asked[OUTPUT]))
 
 
-def _filtered(options: TraceOptions, sink: CallSink) -> CallSink:
+def _filtered(asked: Asked, sink: CallSink) -> CallSink:
     """Return ``sink`` behind the filters: the depth counts from what ``--under`` names."""
-    if options.when is not None:
-        sink = CallsThatMeet(parse_condition(options.when), sink)
-    if options.slower is not None:
-        sink = SlowCalls(options.slower, sink)
-    if options.max_depth is not None:
-        sink = ShallowCalls(options.max_depth, sink)
-    if options.under is not None:
-        sink = CallsUnder(options.under, sink)
+    when, slower, most, under = asked[WHEN], asked[SLOWER], asked[MAX_DEPTH], asked[UNDER]
+    if when is not None:
+        sink = CallsThatMeet(parse_condition(when), sink)
+    if slower is not None:
+        sink = SlowCalls(slower, sink)
+    if most is not None:
+        sink = ShallowCalls(most, sink)
+    if under is not None:
+        sink = CallsUnder(under, sink)
     return sink

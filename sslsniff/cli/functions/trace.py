@@ -7,10 +7,26 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from sslsniff.cli.ending import CaptureControl, OverdueError
-from sslsniff.cli.options.trace_options import TraceOptions, parse_trace
+from sslsniff.cli.options.trace_options import (
+    CHILDREN,
+    COUNT,
+    FILE,
+    FORCE,
+    HISTOGRAM,
+    LIB,
+    OUTPUT,
+    PID,
+    RATE,
+    SPILL,
+    TRACE,
+    wants_stacks,
+)
 from sslsniff.cli.printing import note
 from sslsniff.core.errors import NO_READER, NO_TIME, TargetError, counted
+from sslsniff.destinations.options import END_WITHIN
 from sslsniff.kernel import privileges
+from sslsniff.outputs.lines.options import JSON
+from sslsniff.settings.asked import Asked
 
 if TYPE_CHECKING:
     from sslsniff.cli.started.held_command import HeldCommand
@@ -30,8 +46,8 @@ def trace(arguments: Sequence[str]) -> int:
 
     Raises ``SslsniffError``.
     """
-    options = parse_trace(arguments)
-    control = CaptureControl(options.end_within)  # signals end this process until it traces
+    asked = TRACE.parse(arguments)
+    control = CaptureControl(asked[END_WITHIN])  # signals end this process until it traces
     privileges.require()
     from sslsniff.cli.functions.chosen_calls import check_call_outputs
     from sslsniff.functions.capture.function_capture import require_kernel
@@ -41,36 +57,34 @@ def trace(arguments: Sequence[str]) -> int:
     require_kernel()
     require_library("co-re")
     # Standard output belongs to the program that is started.
-    standard = sys.stdout if options.file is None else sys.stderr
-    check_call_outputs(options, standard)  # before debug info is read, which may take long
-    files = traced_files(options.file, options.pid, options.lib)
+    standard = sys.stdout if asked[FILE] is None else sys.stderr
+    check_call_outputs(asked, standard)  # before debug info is read, which may take long
+    files = traced_files(asked[FILE], asked[PID], asked[LIB])
     with contextlib.ExitStack() as closing:
-        places = _plan(files, options, closing)
-        held = _start_held(options)  # it forks: this is before any thread is started
-        is_whole = _trace_places(places, held, options, standard, control)
+        places = _plan(files, asked, closing)
+        held = _start_held(asked)  # it forks: this is before any thread is started
+        is_whole = _trace_places(places, held, asked, standard, control)
     control.done()
     return held.finish(control, is_whole=is_whole) if held else int(not is_whole)
 
 
-def _plan(
-    files: Sequence[str], options: TraceOptions, closing: contextlib.ExitStack
-) -> "tuple[Place, ...]":
+def _plan(files: Sequence[str], asked: Asked, closing: contextlib.ExitStack) -> "tuple[Place, ...]":
     """Return the places to probe; note what they cost, and what will be missing."""
     from sslsniff.cli.functions.trace_planning import plan_trace
 
-    plan = plan_trace(files, options, closing)
+    plan = plan_trace(files, asked, closing)
     for line in plan.notes:
         note(line)
     if not plan.places:
         raise TargetError("nothing is left to probe", "see the lines above")
-    note(plan.cost + (_STACK_COST if options.has_stacks else ""))
+    note(plan.cost + (_STACK_COST if wants_stacks(asked) else ""))
     return plan.places
 
 
 def _trace_places(
     places: "Sequence[Place]",
     held: "HeldCommand | None",
-    options: TraceOptions,
+    asked: Asked,
     standard: TextIO | None,
     control: CaptureControl,
 ) -> bool:
@@ -80,15 +94,15 @@ def _trace_places(
     from sslsniff.functions.capture.function_capture import FunctionCapture
     from sslsniff.functions.capture.stack_reader import StackReader
 
-    pids = (held.pid,) if held else tuple(options.pid)
-    scope = Scope(pids=pids, follows_children=options.follows_children)
-    use = Use.COUNT if options.count else Use.HISTOGRAM if options.histogram else Use.REPORT
-    use = Use.STACK if options.has_stacks else use
+    pids = (held.pid,) if held else tuple(asked[PID])
+    scope = Scope(pids=pids, follows_children=asked[CHILDREN])
+    use = Use.COUNT if asked[COUNT] else Use.HISTOGRAM if asked[HISTOGRAM] else Use.REPORT
+    use = Use.STACK if wants_stacks(asked) else use
     capture = FunctionCapture(
-        places, scope, spill_bytes=options.spill, most_hits=options.rate, use=use
+        places, scope, spill_bytes=asked[SPILL], most_hits=asked[RATE], use=use
     )
     with contextlib.ExitStack() as closing, capture:
-        stacks = closing.enter_context(StackReader()) if options.has_stacks else None
+        stacks = closing.enter_context(StackReader()) if wants_stacks(asked) else None
         control.listen(has_command=held is not None)
         if held:
             held.release()
@@ -96,23 +110,24 @@ def _trace_places(
         if not held:
             note("tracing; Ctrl-C ends")
         if use in (Use.COUNT, Use.HISTOGRAM):
-            _show_numbers(capture, places, options, standard, closing, control)
+            _show_numbers(capture, places, asked, standard, closing, control)
             return True
-        return _show_calls(capture, places, options, standard, closing, control, stacks)
+        return _show_calls(capture, places, asked, standard, closing, control, stacks)
 
 
-def _start_held(options: TraceOptions) -> "HeldCommand | None":
-    if options.file is None:
+def _start_held(asked: Asked) -> "HeldCommand | None":
+    file = asked[FILE]
+    if file is None:
         return None
     from sslsniff.cli.started.held_command import HeldCommand
 
-    return HeldCommand((options.file, *options.arguments))
+    return HeldCommand((file, *asked.command))
 
 
 def _show_calls(
     capture: "FunctionCapture",
     places: "Sequence[Place]",
-    options: TraceOptions,
+    asked: Asked,
     standard: TextIO | None,
     closing: contextlib.ExitStack,
     control: CaptureControl,
@@ -127,7 +142,7 @@ def _show_calls(
     from sslsniff.functions.outputs.call_lines import summary_line
     from sslsniff.functions.outputs.traced_call import TraceSummary
 
-    sinks = open_call_sinks(options, standard, closing, control.reader_gone, capture.ended_process)
+    sinks = open_call_sinks(asked, standard, closing, control.reader_gone, capture.ended_process)
     builder = CallBuilder(places, sinks.first, read_stack=stacks.read if stacks else no_stack)
     began_ns = time.monotonic_ns()
     is_whole = True
@@ -203,7 +218,7 @@ def _handle(
 def _show_numbers(
     capture: "FunctionCapture",
     places: "Sequence[Place]",
-    options: TraceOptions,
+    asked: Asked,
     standard: TextIO | None,
     closing: contextlib.ExitStack,
     control: CaptureControl,
@@ -213,22 +228,22 @@ def _show_numbers(
     from sslsniff.fetching.trace_places import timed_functions
     from sslsniff.functions.outputs import call_tables
 
-    stream = open_text_output(options.output, options.force, standard, closing, control.reader_gone)
+    stream = open_text_output(asked[OUTPUT], asked[FORCE], standard, closing, control.reader_gone)
     control.before_exit = lambda: note(f"what was counted is not shown: {NO_TIME}")
     while not control.to_stop and not capture.ended:
         for _ in capture.poll(_POLL_S):
             pass
     for _ in capture.finish():
         pass
-    if options.count:
+    if asked[COUNT]:
         counts: dict[str, int] = {}
         for place, count in zip(places, capture.counts(), strict=True):
             if not place.kind.ends_call:
                 counts[place.function] = counts.get(place.function, 0) + count
-        show = call_tables.count_objects if options.json else call_tables.count_lines
+        show = call_tables.count_objects if asked[JSON] else call_tables.count_lines
         lines = show(counts)
     else:
-        shown = call_tables.histogram_objects if options.json else call_tables.histogram_lines
+        shown = call_tables.histogram_objects if asked[JSON] else call_tables.histogram_lines
         timed = timed_functions(places)
         histograms = capture.histograms()
         lines = shown({name: histograms[name] for name in histograms if name in timed})

@@ -3,27 +3,25 @@
 import argparse
 import re
 import textwrap
+from dataclasses import replace
 
 from sslsniff import __version__
-from sslsniff.cli.options import (
-    agent_options,
-    decode_options,
-    other_options,
-    trace_options,
-    watch_options,
-)
+from sslsniff.cli.options.other_options import AGENT, DOCTOR, LIST, SYMBOLS
+from sslsniff.cli.options.read_options import DECODE, READ, REPORT_PAGE, STATISTICS
+from sslsniff.cli.options.trace_options import TRACE
+from sslsniff.cli.options.watch_options import TOP, WATCH
 
 _SUBCOMMANDS = {
-    "top": watch_options.top_parser,
-    "trace": trace_options.trace_parser,
-    "read": other_options.read_parser,
-    "decode": decode_options.decode_parser,
-    "agent": agent_options.agent_parser,
-    "report": other_options.report_parser,
-    "stats": other_options.stats_parser,
-    "list": other_options.list_parser,
-    "symbols": other_options.symbols_parser,
-    "doctor": other_options.doctor_parser,
+    "top": TOP,
+    "trace": TRACE,
+    "read": READ,
+    "decode": DECODE,
+    "agent": AGENT,
+    "report": REPORT_PAGE,
+    "stats": STATISTICS,
+    "list": LIST,
+    "symbols": SYMBOLS,
+    "doctor": DOCTOR,
 }
 _SHELLS = {
     "bash": "share/bash-completion/completions/sslsniff",
@@ -64,12 +62,12 @@ The files docs/*.md that are named here are in the source of sslsniff, not in it
 
 def parser() -> argparse.ArgumentParser:
     """Return one parser with all subcommands and options, for tools that read parsers."""
-    whole = watch_options.empty_parser(_USAGE)
+    whole = replace(WATCH, usage=_USAGE, options=(), inner=(), tells_version=False).whole_parser()
     subcommands = whole.add_subparsers(
         title="SUBCOMMANDS", metavar="", parser_class=argparse.ArgumentParser
     )
-    for name, make in _SUBCOMMANDS.items():
-        subcommand = make()
+    for name, command in _SUBCOMMANDS.items():
+        subcommand = command.whole_parser()
         subcommands.add_parser(
             name,
             prog=subcommand.prog,
@@ -80,7 +78,7 @@ def parser() -> argparse.ArgumentParser:
             epilog=subcommand.epilog,
             help=subcommand.description,
         )
-    watch_options.add_watch_options(whole)  # last: a subcommand is the first word
+    whole.add(WATCH.options, WATCH.titles)  # last: a subcommand is the first word
     return whole
 
 

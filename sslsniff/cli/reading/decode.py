@@ -8,50 +8,48 @@ from typing import Any, TextIO
 
 from sslsniff.cli.chosen_sinks import (
     check_outputs,
-    needed_extra,
-    sending_sinks,
+    filtered,
+    other_sinks,
     text_sinks,
     wants_text,
 )
 from sslsniff.cli.ending import CaptureControl
-from sslsniff.cli.options.decode_options import DecodeOptions, parse_decode
+from sslsniff.cli.options.read_options import BROKERS, CONSUMERS, DECODE, UNTIL_END, commit_s
 from sslsniff.cli.printing import note
 from sslsniff.cli.pump import pump
 from sslsniff.cli.text_output import open_lines
 from sslsniff.core.errors import NO_TIME
 from sslsniff.core.sink import Sink
 from sslsniff.destinations.new_results import NewResults
+from sslsniff.destinations.options import END_WITHIN
+from sslsniff.destinations.output import Opening, needed_extra
 from sslsniff.forms.text.summary import SummarySink
+from sslsniff.outputs.kafka.output import PROPERTIES, TOPIC
+from sslsniff.settings.asked import Asked
 
 
 def decode(arguments: Sequence[str]) -> int:
     """Decode what is in a topic; return the exit code. Raises ``SslsniffError``."""
-    options = parse_decode(arguments)
+    asked = DECODE.parse(arguments)
     with needed_extra("decode", "kafka", "confluent-kafka"):
         from sslsniff.files.kafka.topic_source import TopicSource
-    expression = options.parse_filter()
-    check_outputs(options, sys.stdout)
+    check_outputs(asked, sys.stdout)
     with contextlib.ExitStack() as closing:
-        control = CaptureControl(options.end_within)
+        control = CaptureControl(asked[END_WITHIN])
         control.listen()
-        sinks = _stored_sinks(options, closing, control)
+        sinks = _stored_sinks(asked, closing, control)
         source = TopicSource(
-            options.brokers,
-            options.topic or "",
-            options.group,
-            options.kafka_properties,
-            commit_s=options.commit_s,
-            until_end=options.until_end,
+            asked[BROKERS],
+            asked[TOPIC] or "",
+            asked[CONSUMERS],
+            asked[PROPERTIES],
+            commit_s=commit_s(asked),
+            until_end=asked[UNTIL_END],
             report=note,
         )
         results = NewResults(sinks, source)
         source.persist = results.persist
-        shown: list[Sink] = [results]
-        if expression is not None:
-            from sslsniff.filters.filtered import FilteredSink
-
-            shown = [FilteredSink(expression, [results])]
-        is_whole = pump(source, shown, options, control)
+        is_whole = pump(source, filtered(asked, [results]), asked, control)
         if source.had_time:
             results.persist()
         else:
@@ -62,12 +60,12 @@ def decode(arguments: Sequence[str]) -> int:
 
 
 def _stored_sinks(
-    options: DecodeOptions, closing: contextlib.ExitStack, control: CaptureControl
+    asked: Asked, closing: contextlib.ExitStack, control: CaptureControl
 ) -> list[Sink]:
     """Return the sinks that the command line asks for; what they do is stored by ``persist``."""
     sinks: list[Sink] = []
-    if wants_text(options):
-        output = open_lines(options, sys.stdout, closing, control.reader_gone)
+    if wants_text(asked):
+        output = open_lines(asked, sys.stdout, closing, control.reader_gone)
         waiting = _WaitingLines(output)
         text = io.TextIOWrapper(
             waiting,  # type: ignore[type-var]
@@ -75,10 +73,11 @@ def _stored_sinks(
             output.errors,
             newline="\n",
         )
-        sinks += [*text_sinks(options, text), _LineStore(text, waiting)]
+        sinks += [*text_sinks(asked, text), _LineStore(text, waiting)]
     else:
         sinks.append(SummarySink(sys.stderr))
-    sinks += sending_sinks(options)
+    opening = Opening(closing=closing, note=note, source="Kafka", is_live=False)
+    sinks += other_sinks(asked, opening)
     for sink in sinks:
         closing.callback(sink.close)
     return sinks

@@ -6,8 +6,10 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from sslsniff.cli.options.other_options import ReadOptions
 from sslsniff.core.errors import grouped
+from sslsniff.destinations.options import OUTPUT
+from sslsniff.outputs.lines.options import QUIET
+from sslsniff.settings.asked import Asked
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -24,14 +26,12 @@ class ReadSoFar(NamedTuple):
 
 
 @contextlib.contextmanager
-def progress_bar(
-    options: ReadOptions, read_so_far: Callable[[], ReadSoFar | None]
-) -> Iterator[None]:
+def progress_bar(asked: Asked, read_so_far: Callable[[], ReadSoFar | None]) -> Iterator[None]:
     """Show a bar during this context, where standard error is a terminal, and no lines go to one.
 
     ``read_so_far`` returns None for a pipe, which has no known size.
     """
-    shows_lines = not options.output and not options.quiet and os.isatty(1)
+    shows_lines = not asked[OUTPUT] and not asked[QUIET] and os.isatty(1)
     if shows_lines or not os.isatty(2):
         yield
         return

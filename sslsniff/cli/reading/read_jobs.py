@@ -7,13 +7,12 @@ import operator
 import sys
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from typing import TextIO
 
 from sslsniff.cli.chosen_sinks import check_outputs, text_sinks
 from sslsniff.cli.ending import CaptureControl
-from sslsniff.cli.options.other_options import ReadOptions
+from sslsniff.cli.options.read_options import FILE, JOBS
 from sslsniff.cli.printing import note
 from sslsniff.cli.reading.placed_lines import Place, PlacedLine
 from sslsniff.cli.reading.progress_bar import ReadSoFar, progress_bar
@@ -27,10 +26,13 @@ from sslsniff.cli.text_output import open_lines
 from sslsniff.core.errors import NO_READER, NO_TIME, SslsniffError
 from sslsniff.core.model import Loss, LossCause
 from sslsniff.core.sink import Summary
+from sslsniff.destinations.options import END_WITHIN
 from sslsniff.files.not_shown import NotShown
 from sslsniff.files.packet_layers.shares import Share
 from sslsniff.files.replay import ReplaySource
 from sslsniff.forms.text.summary import summary_lines
+from sslsniff.outputs.lines.options import QUIET
+from sslsniff.settings.asked import Asked
 
 _PIPE_BYTES = 1 << 20
 """The most without rights (man 7 pipe)."""
@@ -41,27 +43,26 @@ such room, one would often wait for the other."""
 _FORKING = multiprocessing.get_context("fork")
 
 
-def read_in_jobs(options: ReadOptions) -> int:
-    """Decode a capture file in ``options.jobs`` processes; return the exit code.
+def read_in_jobs(asked: Asked) -> int:
+    """Decode a capture file in the processes that are ``asked`` for; return the exit code.
 
     What is written is what one process writes, in the same order. Raises ``SslsniffError``.
     """
-    options.parse_filter()
-    check_outputs(options, sys.stdout)
-    ReplaySource(options.file).close()  # its error comes before an output is made
-    control = CaptureControl(options.end_within)
+    check_outputs(asked, sys.stdout)
+    ReplaySource(asked[FILE]).close()  # its error comes before an output is made
+    control = CaptureControl(asked[END_WITHIN])
     with contextlib.ExitStack() as closing:
-        output = open_lines(options, sys.stdout, closing, control.reader_gone)
+        output = open_lines(asked, sys.stdout, closing, control.reader_gone)
         shares: list[_SharePipe] = []
-        for number in range(options.jobs):
-            shares.append(_SharePipe(options, Share(number, options.jobs), output, shares))
+        for number in range(asked[JOBS]):
+            shares.append(_SharePipe(asked, Share(number, asked[JOBS]), output, shares))
             closing.callback(shares[-1].end)
         control.listen()
         control.before_exit = lambda: note(f"not all of the file is shown: {NO_TIME}")
-        with progress_bar(options, lambda: _least(shares)):
+        with progress_bar(asked, lambda: _least(shares)):
             _write_merged(shares, output, control)
         summary, not_shown = _sums(shares)
-        for sink in text_sinks(replace(options, quiet=True), output):
+        for sink in text_sinks(asked.but(QUIET, True), output):
             sink.summary(summary)
             sink.flush()
     control.done()
@@ -70,7 +71,7 @@ def read_in_jobs(options: ReadOptions) -> int:
         for line in summary_lines(summary):
             note(line)
         return 1
-    for sentence in not_shown.sentences(options.file):
+    for sentence in not_shown.sentences(asked[FILE]):
         note(sentence)
     return int(not all(share.ended is not None and share.ended.is_whole for share in shares))
 
@@ -103,7 +104,7 @@ class _SharePipe:
     """A process that decodes a share, and what it sends. ``others``: those that run already."""
 
     def __init__(
-        self, options: ReadOptions, share: Share, output: TextIO, others: "list[_SharePipe]"
+        self, asked: Asked, share: Share, output: TextIO, others: "list[_SharePipe]"
     ) -> None:
         self.reached: Place = ()
         self.read_so_far: ReadSoFar | None = None
@@ -118,7 +119,7 @@ class _SharePipe:
         def decode() -> None:
             for pipe in inherited:  # else it would wait for a reader that has ended
                 pipe.close()
-            decode_share(sending, options, share, output)
+            decode_share(sending, asked, share, output)
 
         self._process = _FORKING.Process(target=decode, daemon=True)
         self._process.start()

@@ -5,17 +5,19 @@ import io
 from multiprocessing.connection import Connection as Pipe
 from typing import NamedTuple, TextIO
 
-from sslsniff.cli.chosen_sinks import text_sinks
+from sslsniff.cli.chosen_sinks import filtered, text_sinks
 from sslsniff.cli.ending import CaptureControl
-from sslsniff.cli.options.other_options import ReadOptions
+from sslsniff.cli.options.read_options import FILE
 from sslsniff.cli.pump import pump
 from sslsniff.cli.reading.placed_lines import LinePlaces, Place, PlacedLine, PlacedLines
 from sslsniff.cli.reading.progress_bar import ReadSoFar
 from sslsniff.core.errors import SslsniffError
 from sslsniff.core.sink import Sink, Summary
+from sslsniff.destinations.options import END_WITHIN
 from sslsniff.files.not_shown import NotShown
 from sslsniff.files.packet_layers.shares import Share
 from sslsniff.files.replay import ReplaySource
+from sslsniff.settings.asked import Asked
 
 
 class DecodedLines(NamedTuple):
@@ -44,23 +46,22 @@ class ShareFailed(NamedTuple):
     remedy: str
 
 
-def decode_share(pipe: Pipe, options: ReadOptions, share: Share, output: TextIO) -> None:
+def decode_share(pipe: Pipe, asked: Asked, share: Share, output: TextIO) -> None:
     """Decode ``share``; send to ``pipe`` ``DecodedLines``, then ``ShareEnded`` or ``ShareFailed``.
 
     ``output``: where the lines go at last; nothing is written there.
     """
     with contextlib.suppress(BrokenPipeError):  # the other process has ended
         try:
-            pipe.send(_decode(pipe, options, share, output))
+            pipe.send(_decode(pipe, asked, share, output))
         except SslsniffError as error:
             pipe.send(ShareFailed(error.fact, error.remedy))
 
 
-def _decode(pipe: Pipe, options: ReadOptions, share: Share, output: TextIO) -> ShareEnded:
-    expression = options.parse_filter()
-    control = CaptureControl(options.end_within)
+def _decode(pipe: Pipe, asked: Asked, share: Share, output: TextIO) -> ShareEnded:
+    control = CaptureControl(asked[END_WITHIN])
     control.listen(ignore_interrupt=True)  # the other process asks for the end
-    with contextlib.closing(ReplaySource(options.file, share)) as source:
+    with contextlib.closing(ReplaySource(asked[FILE], share)) as source:
         places = LinePlaces(source)
         lines = PlacedLines(places, output)
         sender = _Sender(pipe, lines, source, places)
@@ -71,12 +72,8 @@ def _decode(pipe: Pipe, options: ReadOptions, share: Share, output: TextIO) -> S
             newline="\n",
             write_through=True,
         )
-        sinks: list[Sink] = [sender, *text_sinks(options, text)]
-        if expression is not None:
-            from sslsniff.filters.filtered import FilteredSink
-
-            sinks = [FilteredSink(expression, sinks)]
-        is_whole = pump(source, [places, *sinks], options, control)
+        sinks = filtered(asked, [sender, *text_sinks(asked, text)])
+        is_whole = pump(source, [places, *sinks], asked, control)
         for sink in sinks:
             sink.close()
     control.done()

@@ -2,8 +2,13 @@
 
 import pytest
 
-from sslsniff.cli.options.other_options import parse_read, parse_report, read_parser
-from sslsniff.cli.options.watch_options import parse_watch, watch_parser
+from sslsniff.cli.options.read_options import READ, REPORT_PAGE
+from sslsniff.cli.options.watch_options import WATCH
+from sslsniff.destinations.options import OUTPUT
+from sslsniff.filters.options import FILTER
+from sslsniff.functions.options import CALLS
+from sslsniff.outputs.report.output import BODIES, FILE, SIZE
+from sslsniff.redaction.options import REDACT
 
 OF_WATCHING = {
     "--all", "--pid", "-p", "--comm", "--uid", "--container", "--unit", "--cgroup", "--lib",
@@ -15,7 +20,7 @@ OF_WATCHING = {
 
 def test_read_has_the_options_of_watching() -> None:
     """But those that say what to watch, and how; a live capture has one process."""
-    watch, read = ({*parser._option_string_actions} for parser in (watch_parser(), read_parser()))
+    watch, read = ({*parser._option_string_actions} for parser in (WATCH.parser(), READ.parser()))
     assert watch - read == OF_WATCHING
     assert read - watch == {"--jobs"}
 
@@ -50,7 +55,7 @@ def test_calls_beside_other_options(
     beside: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
-        parse_watch(["--calls", "handle", *beside])
+        WATCH.parse(["--calls", "handle", *beside])
     assert message in capsys.readouterr().err
 
 
@@ -69,8 +74,8 @@ URL = "http://127.0.0.1:4317"
     ],
 )
 def test_what_leaves_the_machine_is_redacted(given: tuple[str, ...], is_redacted: bool) -> None:
-    assert parse_watch(["--pid", "1", *given]).redact is is_redacted
-    assert parse_read(["capture", *given]).redact is is_redacted
+    assert WATCH.parse(["--pid", "1", *given])[REDACT] is is_redacted
+    assert READ.parse(["capture", *given])[REDACT] is is_redacted
 
 
 @pytest.mark.parametrize(
@@ -85,13 +90,13 @@ def test_redaction_and_sending_beside_other_options(
     given: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
-        parse_read(["capture", *given])
+        READ.parse(["capture", *given])
     assert message in capsys.readouterr().err
 
 
 def test_calls_may_be_repeated() -> None:
-    options = parse_watch(["--calls", "^a::", "--calls", "b$", "--", "server"])
-    assert options.calls == ["^a::", "b$"]
+    asked = WATCH.parse(["--calls", "^a::", "--calls", "b$", "--", "server"])
+    assert asked[CALLS] == ("^a::", "b$")
 
 
 @pytest.mark.parametrize(
@@ -103,10 +108,10 @@ def test_calls_may_be_repeated() -> None:
     ],
 )
 def test_the_name_of_a_report(arguments: list[str], page: str) -> None:
-    options = parse_report([*arguments, "--report-bodies", "1K"])
-    assert (options.report, options.output) == (page, None)
-    assert (options.report_bodies, options.report_size) == (1 << 10, 16 << 20)
-    assert options.filter == ("~c 500" if "~c 500" in arguments else None)
+    asked = REPORT_PAGE.parse([*arguments, "--report-bodies", "1K"])
+    assert (asked[FILE], asked[OUTPUT]) == (page, None)
+    assert (asked[BODIES], asked[SIZE]) == (1 << 10, 16 << 20)
+    assert asked[FILTER] == ("~c 500" if "~c 500" in arguments else None)
 
 
 @pytest.mark.parametrize(
@@ -125,14 +130,14 @@ def test_outputs_that_contradict_themselves(
     options: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
-        parse_watch(["--all", *options])
+        WATCH.parse(["--all", *options])
     assert message in capsys.readouterr().err
     with pytest.raises(SystemExit):
-        parse_read(["file", *options])
+        READ.parse(["file", *options])
     assert message in capsys.readouterr().err
 
 
 def test_one_file_at_a_time(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        parse_read([__file__, __file__])
+        READ.parse([__file__, __file__])
     assert "is a file: sslsniff read FILE reads one file at a time" in capsys.readouterr().err

@@ -117,7 +117,7 @@ def test_an_unknown_key() -> None:
     out, err = run("stats", KEEP_ALIVE, "--group-by", "host,hots", code=2)
     assert (out, err.splitlines()[-1]) == (
         "",
-        "sslsniff stats: error: argument --group-by: 'hots' is none of host, path, comm, pid,"
+        "sslsniff stats: argument --group-by: 'hots' is none of host, path, comm, pid,"
         " status, protocol, method, model, error",
     )
     _, err = run("stats", KEEP_ALIVE, "--group-by", "", code=2)

@@ -5,56 +5,70 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff.cli.options.trace_options import TraceOptions, parse_trace, trace_parser
+from sslsniff.cli.options.trace_options import (
+    ADDRESSES,
+    CHILDREN,
+    FILE,
+    LIB,
+    LINES,
+    PATTERNS,
+    PID,
+    RATE,
+    RESULTS,
+    SLOWER,
+    TRACE,
+    USDT,
+)
+from sslsniff.settings.asked import Asked
 
 
-def parsed(line: str) -> TraceOptions:
-    return parse_trace(line.split())
+def parsed(line: str) -> Asked:
+    return TRACE.parse(line.split())
 
 
-def patterns(options: TraceOptions) -> list[str]:
-    return [each.pattern for each in options.pattern]
+def patterns(asked: Asked) -> list[str]:
+    return [*asked[PATTERNS]]
 
 
 def test_a_program_with_arguments() -> None:
-    options = parsed("./orders orders::.* -- --port 8443")
-    assert (options.file, options.arguments) == ("./orders", ("--port", "8443"))
-    assert patterns(options) == ["orders::.*"]
-    assert (options.results, options.pid, options.rate) == (None, [], 0)
+    asked = parsed("./orders orders::.* -- --port 8443")
+    assert (asked[FILE], asked.command) == ("./orders", ("--port", "8443"))
+    assert patterns(asked) == ["orders::.*"]
+    assert (asked[RESULTS], asked[PID], asked[RATE]) == (None, (), 0)
 
 
 def test_a_running_process() -> None:
-    options = parsed("--pid 1234 Stream<.*>::poll_read other")
-    assert (options.file, options.pid) == (None, [1234])
-    assert patterns(options) == ["Stream<.*>::poll_read", "other"]
+    asked = parsed("--pid 1234 Stream<.*>::poll_read other")
+    assert (asked[FILE], asked[PID]) == (None, (1234,))
+    assert patterns(asked) == ["Stream<.*>::poll_read", "other"]
 
 
 def test_a_line() -> None:
-    options = parsed("./app --line main.c:36 --line C:/a.c:1")
-    assert (options.file, options.line) == ("./app", [("main.c", 36), ("C:/a.c", 1)])
-    assert options.pattern == []
+    asked = parsed("./app --line main.c:36 --line C:/a.c:1")
+    assert (asked[FILE], asked[LINES]) == ("./app", (("main.c", 36), ("C:/a.c", 1)))
+    assert patterns(asked) == []
 
 
 def test_static_probes() -> None:
-    options = parsed("--pid 1234 --usdt mysql:query__.*")
-    assert (options.file, options.usdt) == (None, [re.compile("mysql:query__.*")])
+    asked = parsed("--pid 1234 --usdt mysql:query__.*")
+    assert (asked[FILE], asked[USDT]) == (None, (re.compile("mysql:query__.*"),))
 
 
 def test_a_library() -> None:
-    options = parsed("./app --lib libc.so.6 ^malloc$ --no-children")
-    assert (options.file, options.lib, patterns(options)) == ("./app", "libc.so.6", ["^malloc$"])
-    assert not options.follows_children
+    asked = parsed("./app --lib libc.so.6 ^malloc$ --no-children")
+    assert (asked[FILE], asked[LIB], patterns(asked)) == ("./app", "libc.so.6", ["^malloc$"])
+    assert not asked[CHILDREN]
 
 
 def test_options_between_words() -> None:
-    options = parsed("--results ./app --slower 10ms f --address 0x1139 g -- -x")
-    assert (options.file, patterns(options)) == ("./app", ["f", "g"])
-    assert (options.results, options.slower, options.address) == (True, 10_000_000, [0x1139])
-    assert options.arguments == ("-x",)
+    asked = parsed("--results ./app --slower 10ms f --address 0x1139 g -- -x")
+    assert (asked[FILE], patterns(asked)) == ("./app", ["f", "g"])
+    assert (asked[RESULTS], asked[SLOWER], asked[ADDRESSES]) == (True, 10_000_000, (0x1139,))
+    assert asked.command == ("-x",)
 
 
 def test_a_program_without_arguments() -> None:
-    assert parsed("./app f --").arguments == ()
+    assert parsed("./app f --").command == ()
 
 
 @pytest.mark.parametrize(
@@ -62,7 +76,7 @@ def test_a_program_without_arguments() -> None:
     [("100ns", 100), ("5us", 5_000), ("10ms", 10_000_000), ("1.5s", 1_500_000_000), ("0s", 0)],
 )
 def test_durations(text: str, span_ns: int) -> None:
-    assert parsed(f"./app f --slower {text}").slower == span_ns
+    assert parsed(f"./app f --slower {text}")[SLOWER] == span_ns
 
 
 @pytest.mark.parametrize(
@@ -105,13 +119,13 @@ def test_wrong_lines(line: str, message: str, capsys: pytest.CaptureFixture[str]
     with pytest.raises(SystemExit) as ended:
         parsed(line)
     assert ended.value.code == 2
-    shown = " ".join(capsys.readouterr().err.split("error: ", 1)[1].split())
+    shown = capsys.readouterr().err.removeprefix("sslsniff trace: ")
     assert shown.startswith(message)
 
 
 def test_the_page_has_the_options_of_the_parser() -> None:
     page = (Path(__file__).parents[3] / "docs/trace.md").read_text("utf-8")
-    options = {name for name in trace_parser()._option_string_actions if name.startswith("--")}
+    options = {name for name in TRACE.parser()._option_string_actions if name.startswith("--")}
     named = set(re.findall(r"--[a-z][a-z-]+", page))
     assert sorted(options - {"--help"} - named) == []
     assert sorted(named - options - OF_OTHERS) == []

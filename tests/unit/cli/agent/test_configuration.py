@@ -89,7 +89,7 @@ LINES = "[watch]\nall = true\n[lines]\njson = true\n"
         (LINES + "[limits]\ndisk = '5G'", ", line 6: limits.disk is for a folder of tables: set"),
         (LINES + "\n[limit]\ncpu = 1", ", line 6: unknown table [limit]: did you mean limits?"),
         ("[watch]\npid = [1]", ", line 2: unknown setting watch.pid: did you mean pids?"),
-        ("[watch]\nzzz = 1", ", line 2: unknown setting watch.zzz: use one of all, units, "),
+        ("[watch]\nzzz = 1", ", line 2: unknown setting watch.zzz: use one of all, pids, "),
         ("[watch]\npids = [true]", ", line 2: watch.pids is not a list of numbers: write it so"),
         ("[watch]\nnames = ['']", ", line 2: watch.names is not a list of texts: write it so"),
         ("[watch]\nall = true", " has no output: add one of otlp, kafka, parquet, lines"),

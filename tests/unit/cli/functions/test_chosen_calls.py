@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from sslsniff.cli.functions.chosen_calls import ChosenCalls, check_call_outputs, open_call_sinks
-from sslsniff.cli.options.trace_options import TraceOptions, parse_trace
+from sslsniff.cli.options.trace_options import TRACE
 from sslsniff.core.errors import OutputError
 from sslsniff.functions.calls.call_builder import CallBuilder
 from sslsniff.functions.outputs.traced_call import TraceSummary
+from sslsniff.settings.asked import Asked
 from tests.unit.traced import ENTRY, RETURN, hit, place
 
 PLACES = [place(ENTRY, "f"), place(RETURN, "f"), place(ENTRY, "g"), place(RETURN, "g")]
@@ -21,8 +22,8 @@ NOBODY = (1 << 22) - 1
 """A process that is not there."""
 
 
-def options(*words: str) -> TraceOptions:
-    return parse_trace(["./app", "f", *words])
+def options(*words: str) -> Asked:
+    return TRACE.parse(["./app", "f", *words])
 
 
 def traced(*words: str) -> ChosenCalls:

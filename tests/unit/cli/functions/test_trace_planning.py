@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sslsniff.cli.functions.trace_planning import plan_trace
-from sslsniff.cli.options.trace_options import parse_trace
+from sslsniff.cli.options.trace_options import TRACE
 from sslsniff.core.errors import FilterError, TargetError
 from sslsniff.fetching.trace_places import PlaceKind
 from sslsniff.functions.places.trace_plan import TracePlan
@@ -35,7 +35,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def planned(program: str, *arguments: str) -> TracePlan:
     with contextlib.ExitStack() as closing:
-        return plan_trace([program], parse_trace([program, *arguments]), closing)
+        return plan_trace([program], TRACE.parse([program, *arguments]), closing)
 
 
 def kinds(plan: TracePlan) -> set[PlaceKind]:

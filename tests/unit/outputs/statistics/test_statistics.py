@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from sslsniff.cli.options.other_options import read_parser
 from sslsniff.core.model import Exchange, Process
 from sslsniff.core.sink import Summary
 from sslsniff.decoders.inner.models.model_call import ModelCall, TokenUsage
 from sslsniff.outputs.statistics.statistics_json import StatisticsJson
 from sslsniff.outputs.statistics.statistics_text import MOST_ROWS, StatisticsTable
 from sslsniff.statistics.groups import MOST_GROUPS, ORDERS
+from sslsniff.statistics.options import SORT_BY
 from tests.unit.exchanges import START_NS, exchange, request, response
 
 HOSTILE = "\x1b]0;gone\x07\r\n\u202e\u4f60"
@@ -222,5 +222,4 @@ def test_order(order: str, first: str) -> None:
 
 
 def test_every_order_can_be_asked_for() -> None:
-    [action] = [each for each in read_parser()._actions if each.dest == "sort_by"]
-    assert action.choices == tuple(ORDERS)
+    assert SORT_BY.choices == tuple(ORDERS)

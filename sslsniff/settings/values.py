@@ -6,24 +6,10 @@ They raise ``argparse.ArgumentTypeError``, which the parser reports with the opt
 import argparse
 import os
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import regex
-
-COMMANDS = (
-    "top",
-    "trace",
-    "read",
-    "decode",
-    "agent",
-    "report",
-    "stats",
-    "list",
-    "symbols",
-    "doctor",
-)
 
 SMALLEST_RING_BYTES = 4 << 20
 """A ring of this size has room for several of the largest records."""
@@ -197,36 +183,6 @@ def processor_share(text: str) -> float:
     if not re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,4})?", text) or float(text) < _LEAST_PROCESSOR:
         raise argparse.ArgumentTypeError(f"{text!r} is not a share of a processor such as 0.2")
     return float(text)
-
-
-def group_keys(text: str) -> tuple[str, ...]:
-    """Return the names in ``text``, such as host,path, of what statistics are grouped by."""
-    from sslsniff.statistics.outcome import KEYS
-
-    names = tuple(dict.fromkeys(text.split(",")))
-    for each in names:
-        if each not in KEYS:
-            raise argparse.ArgumentTypeError(f"{each!r} is none of {', '.join(KEYS)}")
-    return names
-
-
-def expression(text: str) -> str:
-    """Return ``text``, a filter expression with an operator in it.
-
-    For mitmproxy a single word is a pattern of URLs; here it is more likely a mistyped command.
-    """
-    if "~" in text:
-        return text
-    if text in COMMANDS:
-        raise argparse.ArgumentTypeError(f"the command {text} stands first")
-    if Path(text).is_file():
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is a file: sslsniff read FILE reads one file at a time"
-        )
-    raise argparse.ArgumentTypeError(
-        f"{text!r} is no command ({', '.join(COMMANDS)}) and has no operator of a filter, such as"
-        f" '~u {text}'; a program to start comes after --"
-    )
 
 
 def pattern(text: str) -> re.Pattern[str]:

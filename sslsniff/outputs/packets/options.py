@@ -1,0 +1,14 @@
+"""``--packets``."""
+
+from sslsniff.settings import values
+from sslsniff.settings.option import Group, value
+
+PACKETS = value(
+    "--packets",
+    values.name,
+    "FILE",
+    "write the packets of new connections, encrypted as they are, and their secrets, as"
+    " one pcapng (docs/keylog.md)",
+    group=Group.KEYS,
+    needs_probes=True,
+)
