@@ -162,14 +162,13 @@ SUBPROGRAM int note_send(u64 socket, u64 sent)
 	struct tls_socket *tls = map_lookup(tls_sockets, &socket);
 	if (!looks || !tls)
 		return 0;
-	struct outgoing outgoing = {};
-	u8 head[2 * HEAD_BYTES] = {};
-	if (find_outgoing(&outgoing, sent))
-		copy_outgoing(head, HEAD_BYTES, &outgoing);
 	u32 index = tls->sends;
 	if (index < NOTED_SENDS) {
 		struct noted_send *noted = &tls->noted[index];
-		__builtin_memcpy(noted->head, head, sizeof(noted->head));
+		struct outgoing outgoing = {};
+		/* What is behind the head is room for this, and set afterwards: the stack has none left. */
+		if (find_outgoing(&outgoing, sent))
+			copy_outgoing((u8 *)noted, HEAD_BYTES, &outgoing);
 		noted->bytes = sent;
 		noted->received = received_bytes(socket);
 		tls->sends = index + 1;
@@ -183,7 +182,7 @@ SUBPROGRAM int note_send(u64 socket, u64 sent)
 }
 
 /* Add a socket on which TLS begins with this send. Returns whether there was room. */
-SUBPROGRAM int add_tls_socket(u64 socket, u64 pid, u64 start, u64 sent)
+SUBPROGRAM int add_tls_socket(u64 socket, u64 pid, u64 start)
 {
 	u32 zero = 0;
 	const struct sock *sock = (const struct sock *)socket;
@@ -205,11 +204,18 @@ SUBPROGRAM int add_tls_socket(u64 socket, u64 pid, u64 start, u64 sent)
 	__builtin_memcpy(tls->comm, name.name, COMM_BYTES);
 	get_program_name(&name);
 	__builtin_memcpy(tls->program, name.name, COMM_BYTES);
-	struct outgoing outgoing = {};
-	if (start == TLS_CLIENT_HELLO && find_outgoing(&outgoing, sent))
-		tls->hello_bytes = copy_outgoing(tls->hello, HELLO_BYTES / 2, &outgoing);
 	count(COUNTER_TLS_SOCKETS, 1);
 	return 1;
+}
+
+/* Note the ClientHello that a TLS socket begins with. */
+SUBPROGRAM int note_hello(u64 socket, u64 sent)
+{
+	struct tls_socket *tls = map_lookup(tls_sockets, &socket);
+	struct outgoing outgoing = {};
+	if (tls && find_outgoing(&outgoing, sent))
+		tls->hello_bytes = copy_outgoing(tls->hello, HELLO_BYTES / 2, &outgoing);
+	return 0;
 }
 
 /* The caller's process, if it is watched; 0: it is not. */
@@ -257,13 +263,15 @@ SUBPROGRAM int check_send(u64 socket, u64 sent)
 		return 0;
 	if (looks != IS_TLS) {
 		u8 start = sent_start(sent);
-		int is_added = start && add_tls_socket(socket, pid, start, sent);
+		int is_added = start && add_tls_socket(socket, pid, start);
 		if (start && !is_added)
 			count(COUNTER_UNCHECKED_SOCKETS, 1);
 		looks++;
 		*known = is_added ? IS_TLS : looks < MOST_LOOKS && !start ? looks : IS_SETTLED;
 		if (!is_added)
 			return 0;
+		if (start == TLS_CLIENT_HELLO)
+			note_hello(socket, sent);
 	}
 	note_send(socket, sent);
 	return 0;

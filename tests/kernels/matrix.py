@@ -44,12 +44,14 @@ TRACES = (
     f"{FUNCTIONS}/test_flow.py::test_a_line_shows_its_locals[-O0]",
     f"{FUNCTIONS}/test_inlined.py::test_four_calls[debug-hello.rs]",
     f"{FUNCTIONS}/test_inlined.py::test_four_calls[O3-hello.rs]",
+    f"{FUNCTIONS}/test_nops.py",
     f"{FUNCTIONS}/test_stacks_live.py::test_text_shows_the_stack_below_the_call",
     f"{FUNCTIONS}/test_tallies_live.py::test_a_call_is_known_by_the_stack_that_its_steps_compute",
     f"{FUNCTIONS}/test_tallies_live.py::test_calls_are_timed_if_their_condition_holds",
     f"{FUNCTIONS}/test_tallies_live.py::test_hits_are_counted_if_their_condition_holds",
 )
-"""Every program for tracing functions, once at least: older verifiers take less."""
+"""Every program for tracing functions, once at least: older verifiers take less. And nops: kernels
+differ in what they do to one that has a probe."""
 RUST_PROGRAMS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("hello.rs", ()),
     ("hello.rs", ("-C", "opt-level=3")),

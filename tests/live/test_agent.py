@@ -26,6 +26,10 @@ DISK_CHECK_S = 10
 UNIT = Path(__file__).parents[2] / "docs" / "service" / "sslsniff.service"
 
 
+_HEARS_HANGUPS = ("env", "--default-signal=HUP")
+"""As a service manager starts it, also where nohup runs the tests."""
+
+
 class Agent:
     """A running agent; ``notices``: to the service manager. ``before``: runs it."""
 
@@ -41,7 +45,7 @@ class Agent:
         self._manager.setblocking(False)
         with self.said.open("wb") as errors, self.lines.open("wb") as lines:
             self.process = subprocess.Popen(
-                [*before, SSLSNIFF, "agent", "--config", self.config],
+                [*before, *_HEARS_HANGUPS, SSLSNIFF, "agent", "--config", self.config],
                 stdout=lines,
                 stderr=errors,
                 env={**os.environ, "NOTIFY_SOCKET": str(folder / "notify")},

@@ -11,7 +11,8 @@ import pytest
 from sslsniff.cli.ending import _WRITERS
 
 BEGIN = """
-import os, sys, time
+import os, signal, sys, time
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup may run the tests
 from sslsniff.cli.ending import CaptureControl, OverdueError
 control = CaptureControl(1)
 control.before_exit = lambda: os.write(2, b"at last")

@@ -11,7 +11,11 @@ from sslsniff.libraries.openssl.found_plan import missing_functions, plan_found_
 from sslsniff.libraries.openssl.openssl_functions import find_openssl_functions
 from sslsniff.matching.probe_set import Attachment, Refusal, ReturnStyle
 from sslsniff.matching.rows import At
-from tests.unit.libraries.openssl.test_openssl_functions import find
+from tests.unit.libraries.openssl.test_openssl_functions import (  # noqa: F401 - fixtures
+    find,
+    program,
+    stripped,
+)
 from tests.workload.node import NODE
 
 
@@ -21,7 +25,7 @@ def plan(path: Path, style: ReturnStyle = ReturnStyle.INSTRUCTIONS) -> Attachmen
 
 
 @pytest.mark.parametrize("style", ReturnStyle)
-def test_all_reads_and_writes_are_probed(stripped: Path, style: ReturnStyle) -> None:
+def test_all_reads_and_writes_are_probed(stripped: Path, style: ReturnStyle) -> None:  # noqa: F811
     found = plan(stripped, style)
     assert isinstance(found, Attachment)
     [part] = found.parts
@@ -38,7 +42,7 @@ def test_all_reads_and_writes_are_probed(stripped: Path, style: ReturnStyle) -> 
     assert (found.left_out, found.unprobed) == ((), ())
 
 
-def test_a_plan_is_the_same_after_the_cache(stripped: Path) -> None:
+def test_a_plan_is_the_same_after_the_cache(stripped: Path) -> None:  # noqa: F811
     found = plan(stripped)
     size = stripped.stat().st_size
     assert result_cache.parse(result_cache.entry(found), str(stripped), size) == found
@@ -63,8 +67,8 @@ def test_each_function_that_has_the_internal_ones_errors_is_required() -> None:
 
 
 def test_a_program_without_one_of_them_is_refused(
-    program: Path,
-    stripped: Path,
+    program: Path,  # noqa: F811
+    stripped: Path,  # noqa: F811
     tmp_path: Path,
 ) -> None:
     with Elf(str(program)) as elf:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.workload.node import NODE
 
-PROGRAM = Path(__file__).parents[3] / ".cache/devtools/import.mjs"
+PROGRAM = Path(__file__).parents[4] / ".cache/devtools/import.mjs"
 
 
 def imported(archive: str) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-BIN = Path(__file__).parents[3] / ".cache/mitmproxy/bin"
+BIN = Path(__file__).parents[4] / ".cache/mitmproxy/bin"
 
 
 def run(program: str, *arguments: str | Path, given: str = "") -> str:
