@@ -18,7 +18,7 @@ from tests.unit.exchanges import START_NS, connection, exchange, request, respon
 from tests.unit.outputs.har import mitmproxy
 from tests.unit.outputs.har.archives import EXCHANGES, PAGE, PNG, assert_archive, written
 
-PROGRAM = Path(__file__).parents[2] / "oracles/mitmproxy_har.py"
+PROGRAM = Path(__file__).parents[3] / "oracles/mitmproxy_har.py"
 
 
 def test_an_entry_says_what_is_known(tmp_path: Path) -> None:
