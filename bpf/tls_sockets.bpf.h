@@ -155,6 +155,8 @@ static __always_inline void report_tls_socket(u64 socket, const struct tls_socke
 	ring_submit(events, event);
 }
 
+_Static_assert(sizeof(struct noted_send) >= 2 * HEAD_BYTES, "copy_outgoing needs twice the room");
+
 /* Add one of a TLS socket's first sends; report the socket after the last of them, unless a probed library uses it. */
 SUBPROGRAM int note_send(u64 socket, u64 sent)
 {
@@ -166,7 +168,7 @@ SUBPROGRAM int note_send(u64 socket, u64 sent)
 	if (index < NOTED_SENDS) {
 		struct noted_send *noted = &tls->noted[index];
 		struct outgoing outgoing = {};
-		/* What is behind the head is room for this, and set afterwards: the stack has none left. */
+		/* Copied in place, as the stack has no room left: the members after the head are set below. */
 		if (find_outgoing(&outgoing, sent))
 			copy_outgoing((u8 *)noted, HEAD_BYTES, &outgoing);
 		noted->bytes = sent;

@@ -210,7 +210,7 @@ def test_fields(field: str) -> None:
         'mutation {{ login(password: """\n  "" \\""" {}""") }}',
         '{{"query": "mutation {{ login(password: \\"\\"\\"\\\\\\"\\"\\" {}\\"\\"\\") }}"}}',
         "query=%7Blogin%28password%3A%5B%22{}%22%2C%22{}%22%5D%29%7Bid%7D%7D",
-        "query=(password" + 300 * "+" + "%3A%22{}%22)&last=x",  # the first % is far behind
+        "query=(password" + 300 * "+" + "%3A%22{}%22)&last=x",  # the first % is far off
         "password: |\n  {}\n  {}\nuser: x\n",
         "a:\n  - password: >-\n      {}\n      {}\n",
     ],
