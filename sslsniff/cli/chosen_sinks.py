@@ -14,6 +14,7 @@ from sslsniff.cli.text_output import open_lines, painter
 from sslsniff.core.errors import OutputError
 from sslsniff.core.sink import Sink
 from sslsniff.destinations import options as destinations
+from sslsniff.destinations.inherited import LINES_TO, STATUS_TO, inherited_fd
 from sslsniff.destinations.output import Opening
 from sslsniff.destinations.output_files import (
     STANDARD_OUTPUT,
@@ -31,7 +32,6 @@ from sslsniff.outputs.lines import options as lines
 from sslsniff.outputs.lines.frame_lines import FrameLines
 from sslsniff.outputs.lines.terminal import TerminalSink
 from sslsniff.outputs.packets.options import PACKETS
-from sslsniff.outputs.status.options import STATUS_TO
 from sslsniff.settings.asked import Asked
 from sslsniff.settings.option import Option
 from sslsniff.statistics.options import GROUP_BY, SORT_BY, wants_statistics
@@ -115,7 +115,7 @@ def open_sinks(
     for sink in sinks:
         closing.callback(sink.close)
     shown = filtered(asked, sinks)
-    status_to = asked[STATUS_TO]
+    status_to = inherited_fd(STATUS_TO)
     if status_to is not None and capture is not None:
         from sslsniff.outputs.status.status_lines import StatusLines
 
@@ -172,7 +172,7 @@ def _json_sinks(
     if asked[lines.QUIET]:
         return [*sinks, JsonSummary(stream)]
     kind: type[JsonSink] = JsonSink
-    if asked[destinations.LINE_QUEUE] is not None:
+    if inherited_fd(LINES_TO) is not None:
         from sslsniff.forms.json.short_lines import ShortLines
 
         kind = ShortLines

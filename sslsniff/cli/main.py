@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from sslsniff.cli.printing import note
 from sslsniff.core.errors import FilterError, SslsniffError
 from sslsniff.core.escaping import escape
+from sslsniff.destinations.inherited import take_inherited
 from sslsniff.destinations.output_files import open_standard, require_standard_output
 
 _EXIT_OK = 0
@@ -32,6 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     _open_missing_streams()
     try:
+        take_inherited()
         with contextlib.ExitStack() as closing:
             if sys.stdout is not None:
                 shown = open_standard(sys.stdout, closing)

@@ -5,7 +5,8 @@ import os
 from collections.abc import Callable
 from typing import TextIO
 
-from sslsniff.destinations.options import FORCE, LINE_QUEUE, OUTPUT
+from sslsniff.destinations.inherited import LINES_TO, inherited_fd
+from sslsniff.destinations.options import FORCE, OUTPUT
 from sslsniff.destinations.output_files import LineFile, open_output, open_standard, open_text
 from sslsniff.forms.text.lines import STYLES, Paint, plain
 from sslsniff.settings.asked import Asked
@@ -18,7 +19,7 @@ def open_lines(
     reader_gone: Callable[[], None],
 ) -> TextIO:
     """Return a stream of text to where it is ``asked`` for; see ``open_text_output``."""
-    queue = asked[LINE_QUEUE]
+    queue = inherited_fd(LINES_TO)
     if queue is None:
         return open_text_output(asked[OUTPUT], asked[FORCE], standard, closing, reader_gone)
     from sslsniff.destinations.line_queue import QueuedLines

@@ -27,8 +27,6 @@ END_WITHIN = value(
     " record that was decoded); what still waits then is lost",
     default=2,
 )
-LINE_QUEUE = value("--line-queue", values.inherited_file, "N", "")
-"""The screen gives it to the capture that it starts."""
 MAX_BODY = value(
     "--max-body",
     values.size,

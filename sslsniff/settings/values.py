@@ -19,7 +19,6 @@ MOST_CALL_BYTES = 16 << 20
 _LARGEST_RING_BYTES = 1 << 30
 _LARGEST_SPILL_BYTES = 1 << 40
 _MOST_PID = 1 << 22  # PID_MAX_LIMIT, include/linux/threads.h
-_MOST_FD = (1 << 31) - 1
 _MOST_SECONDS = 86400
 _MOST_JOBS = 256
 _MOST_UID = (1 << 32) - 2  # (uid_t) -1 means nobody
@@ -54,19 +53,6 @@ def jobs(text: str) -> int:
 def stream_number(text: str) -> int:
     """Return the number of an HTTP/2 stream in ``text``: 31 bits (RFC 9113 section 5.1.1)."""
     return _whole_number(text, 0, (1 << 31) - 1, "the number of an HTTP/2 stream")
-
-
-def inherited_file(text: str) -> int:
-    """Return the descriptor in ``text`` of an open file.
-
-    Programs that sslsniff starts do not inherit it.
-    """
-    fd = _whole_number(text, 3, _MOST_FD, "a descriptor of an open file")
-    try:
-        os.set_inheritable(fd, False)
-    except OSError as error:
-        raise argparse.ArgumentTypeError(f"descriptor {fd}: {error.strerror}") from None
-    return fd
 
 
 _IPV6_URL = re.compile(r"https?://[0-9a-fA-F]*:[0-9a-fA-F]*:[0-9a-fA-F:.%]*(/|$)")

@@ -19,6 +19,7 @@ from sslsniff.cli.ending import handle_unless_ignored
 from sslsniff.cli.options.other_options import AGENT, CONFIG, DRY_RUN
 from sslsniff.cli.printing import note
 from sslsniff.core.errors import ConfigurationError, SslsniffError, counted
+from sslsniff.destinations.inherited import STATUS_TO, environment_with
 from sslsniff.destinations.missing_packages import how_to_install
 from sslsniff.kernel import privileges
 from sslsniff.screen.captured.capture_process import own_command
@@ -67,8 +68,12 @@ class _Capture:
         os.set_blocking(reading, False)
         self.fd = reading
         self._rest = b""
-        command = own_command([*arguments, "--status-to", str(writing)])
-        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=(writing,))
+        self._process = subprocess.Popen(
+            own_command(arguments),
+            stdin=subprocess.DEVNULL,
+            env=environment_with(STATUS_TO, writing),
+            pass_fds=(writing,),
+        )
         os.close(writing)
 
     @property

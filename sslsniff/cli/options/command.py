@@ -18,12 +18,12 @@ def _as_asked(asked: Asked) -> Asked:
 class Command:
     """A command, such as ``sslsniff read``.
 
-    ``inner``: options that only other processes of sslsniff give. ``titles``: of groups of options
-    that have another title here. ``filters``: options of other commands -> a filter that does the
-    same here. ``takes_command``: words after ``--`` are a program to start, and its arguments.
-    ``takes_arguments``: they are those of a program that is named before, and there may be none.
-    ``has_short_help``: ``--help`` shows the usual options, and ``--help-all`` all of them.
-    ``settle``: adds what follows from what was asked for; the ``rules`` are about all of it.
+    ``titles``: of groups of options that have another title here. ``filters``: options of other
+    commands -> a filter that does the same here. ``takes_command``: words after ``--`` are a
+    program to start, and its arguments. ``takes_arguments``: they are those of a program that is
+    named before, and there may be none. ``has_short_help``: ``--help`` shows the usual options,
+    and ``--help-all`` all of them. ``settle``: adds what follows from what was asked for; the
+    ``rules`` are about all of it.
     """
 
     name: str
@@ -31,7 +31,6 @@ class Command:
     options: tuple[Option[Any], ...]
     usage: str | None = None
     epilog: str | None = None
-    inner: tuple[Option[Any], ...] = ()
     titles: Mapping[Group, str] = field(default_factory=dict)
     filters: Mapping[str, str] = field(default_factory=dict)
     takes_command: bool = False
@@ -48,7 +47,7 @@ class Command:
         parser.add_help_of(whole)
         usual = {each.key for each in self.options if whole is None or each.is_usual}
         shown = (each if each.key in usual else replace(each, help="") for each in self.options)
-        parser.add((*shown, *self.inner), self.titles)
+        parser.add(shown, self.titles)
         return parser
 
     def whole_parser(self) -> CommandParser:

@@ -62,7 +62,7 @@ The files docs/*.md that are named here are in the source of sslsniff, not in it
 
 def parser() -> argparse.ArgumentParser:
     """Return one parser with all subcommands and options, for tools that read parsers."""
-    whole = replace(WATCH, usage=_USAGE, options=(), inner=(), tells_version=False).whole_parser()
+    whole = replace(WATCH, usage=_USAGE, options=(), tells_version=False).whole_parser()
     subcommands = whole.add_subparsers(
         title="SUBCOMMANDS", metavar="", parser_class=argparse.ArgumentParser
     )

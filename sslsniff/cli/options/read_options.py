@@ -7,7 +7,7 @@ from typing import Any
 from sslsniff.cli.options import output_rules
 from sslsniff.cli.options.command import Command
 from sslsniff.cli.options.outputs import OUTPUTS
-from sslsniff.cli.options.shared_options import FILTERS, INNER, OUTPUT_OPTIONS
+from sslsniff.cli.options.shared_options import FILTERS, OUTPUT_OPTIONS
 from sslsniff.destinations import options as destinations
 from sslsniff.filters.options import FILTER
 from sslsniff.outputs.kafka.output import PROPERTIES, TOPIC
@@ -74,7 +74,6 @@ READ = Command(
     description="Decode a capture file again.",
     options=(FILE, JOBS, FILTER, *OUTPUT_OPTIONS),
     has_short_help=True,
-    inner=INNER,
     filters=_FILTERS,
     rules=(*output_rules.RULES, _jobs_write_lines),
     settle=output_rules.redact_what_leaves,

@@ -7,7 +7,6 @@ from sslsniff.cli.options.outputs import OUTPUTS
 from sslsniff.destinations import options as destinations
 from sslsniff.filters.options import FILTER
 from sslsniff.outputs.lines import options as lines
-from sslsniff.outputs.status.options import STATUS_TO
 from sslsniff.redaction import options as redaction
 from sslsniff.settings.asked import Asked
 from sslsniff.settings.option import Option
@@ -33,8 +32,6 @@ OUTPUT_OPTIONS: tuple[Option[Any], ...] = (
     *(redaction.REDACT, redaction.PATTERNS, redaction.NO_REDACT),
     *(destinations.FORCE, destinations.MAX_BODY, destinations.COLOR, destinations.END_WITHIN),
 )
-INNER: tuple[Option[Any], ...] = (destinations.LINE_QUEUE, STATUS_TO)
-"""Options that only other processes of sslsniff give."""
 
 
 def parse_filter(asked: Asked) -> "Filter | None":

@@ -7,7 +7,7 @@ from sslsniff.capture import options as capture
 from sslsniff.cli.options import output_rules
 from sslsniff.cli.options.command import Command
 from sslsniff.cli.options.output_rules import TUI
-from sslsniff.cli.options.shared_options import FILTERS, INNER, OUTPUT_OPTIONS
+from sslsniff.cli.options.shared_options import FILTERS, OUTPUT_OPTIONS
 from sslsniff.filters.options import FILTER
 from sslsniff.functions.options import CALLS
 from sslsniff.outputs.keylog.options import KEYLOG
@@ -160,7 +160,6 @@ WATCH = Command(
     description="Show the plaintext of TLS traffic of running processes.",
     epilog=_MORE,
     options=_OPTIONS,
-    inner=INNER,
     filters=FILTERS,
     takes_command=True,
     tells_version=True,
@@ -184,7 +183,6 @@ TOP = Command(
     usage="sslsniff top [FILTER] [WHAT] [OUTPUT] [-- COMMAND [ARGUMENT...]]",
     description="Watch processes on a screen (docs/screen.md). Without WHAT: the whole host.",
     options=_OPTIONS,
-    inner=INNER,
     filters=FILTERS,
     takes_command=True,
     tells_version=True,

@@ -1,1 +1,1 @@
-"""How a capture goes, each second, for another process: --status-to."""
+"""How a capture goes, each second, for the agent that started this process."""

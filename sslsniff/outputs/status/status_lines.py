@@ -1,4 +1,4 @@
-"""Tells another process each second how a capture goes: ``--status-to``, for the agent."""
+"""Tells the agent, which is another process, each second how a capture goes."""
 
 import contextlib
 import os

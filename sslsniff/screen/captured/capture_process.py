@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import sslsniff
+from sslsniff.destinations.inherited import LINES_TO, environment_with
 from sslsniff.destinations.line_queue import LineQueue
 from sslsniff.screen.courtesy import Courtesy
 
@@ -61,10 +62,10 @@ class CaptureProcess:
         self._feed, self._note = feed, note
         self._is_ready, self._has_ended = threading.Event(), threading.Event()
         self._queue = LineQueue()  # standard output belongs to the command
-        queue = str(self._queue.fd)
         after = ["--", *command] if command else []
         self._process = subprocess.Popen(
-            own_command([*arguments, "--line-queue", queue, *after]),
+            own_command([*arguments, *after]),
+            env=environment_with(LINES_TO, self._queue.fd),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

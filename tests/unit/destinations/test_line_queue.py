@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from sslsniff.destinations.inherited import LINES_TO
 from sslsniff.destinations.line_queue import MOST_WAITING_BYTES, LineQueue
 
 ROOT = Path(__file__).parents[3]
@@ -89,9 +90,11 @@ def test_the_writer_waits_while_much_is_not_read(queue: LineQueue) -> None:
 
 STARTER = """
 import subprocess, sys
+from sslsniff.destinations.inherited import LINES_TO, environment_with
 from sslsniff.destinations.line_queue import LineQueue
 fd = LineQueue().fd
-process = subprocess.Popen([*sys.argv[1:], "--line-queue", str(fd)], pass_fds=(fd,))
+environment = environment_with(LINES_TO, fd)
+process = subprocess.Popen(sys.argv[1:], env=environment, pass_fds=(fd,))
 print(process.pid, fd, flush=True)
 input()
 """
@@ -127,15 +130,16 @@ def test_the_capture_ends_when_the_screen_was_killed(tmp_path: Path) -> None:
             os.close(capture)
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ("2", "argument --line-queue: '2' is not a descriptor of an open file"),
-        ("9999", "argument --line-queue: descriptor 9999: Bad file descriptor"),
-    ],
-)
-def test_what_is_no_queue_is_refused(given: str, said: str) -> None:
-    command = (sys.executable, "-m", "sslsniff", "--pid", str(os.getpid()), "--line-queue", given)
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert said in done.stderr
+@pytest.mark.parametrize("given", ["lines", "9999", "-1", "9" * 30])
+def test_what_is_no_queue_is_refused(given: str) -> None:
+    done = subprocess.run(
+        (sys.executable, "-m", "sslsniff", "--pid", str(os.getpid())),
+        cwd=ROOT,
+        env={**os.environ, LINES_TO: given},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("sslsniff: SSLSNIFF_LINES_TO in the environment is no open file")
+    assert done.stderr.count("\n") == 1

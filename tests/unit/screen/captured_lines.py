@@ -14,6 +14,7 @@ from pathlib import Path
 
 from sslsniff.core.model import Connection, Exchange, InnerMessage
 from sslsniff.decoders.messages import Header, ServerSentEvent, Side
+from sslsniff.destinations.inherited import LINES_TO, environment_with
 from sslsniff.destinations.line_queue import LineQueue
 from sslsniff.forms.json.json_lines import JsonSink
 from sslsniff.forms.json.short_lines import ShortLines
@@ -27,8 +28,9 @@ def lines_of(capture: Path) -> list[bytes]:
     """Return the lines that the screen gets of a capture file, with frames."""
     queue = LineQueue()
     command: list[str | Path] = [sys.executable, "-m", "sslsniff", "read", capture]
-    command += ["--json", "--frames", "--line-queue", str(queue.fd)]
-    subprocess.run(command, capture_output=True, check=True, pass_fds=(queue.fd,))
+    command += ["--json", "--frames"]
+    environment = environment_with(LINES_TO, queue.fd)
+    subprocess.run(command, env=environment, capture_output=True, check=True, pass_fds=(queue.fd,))
     lines = [*queue.lines()]
     queue.close()
     return lines
