@@ -3,19 +3,18 @@
 Only who makes plans imports this: it needs the disassembler and all rules, 10 MB.
 """
 
-from sslsniff.analysis.key_log_fitting import find_key_log
 from sslsniff.analysis.recognition import first_texts, plan_version, recognise
 from sslsniff.analysis.stripped_fitting import fit_without_symbols
 from sslsniff.elf import debug_files
 from sslsniff.elf.elf_file import Elf
 from sslsniff.libraries.go.go_fitting import fit_go
-from sslsniff.libraries.names import NAMES
+from sslsniff.libraries.openssl.library import FAMILY_TEXT
 from sslsniff.libraries.rustls.rustls_fitting import fit_rustls
 from sslsniff.libraries.rustls.versions import MENTION
-from sslsniff.libraries.supported import PLANS
-from sslsniff.libraries.unprobed import FAMILY, FAMILY_TEXT, WITH_SYMBOLS
+from sslsniff.libraries.supported import FAMILY, LIBRARIES, NAMES, PLANS
 from sslsniff.machine_code.stripped.stripped_code import cold_parts
 from sslsniff.matching import fitting
+from sslsniff.matching.library import WITH_SYMBOLS
 from sslsniff.matching.probe_set import (
     TRAMPOLINE_REMEDY,
     Attachment,
@@ -30,7 +29,7 @@ from sslsniff.matching.probe_set import (
 from sslsniff.matching.rows import Plan
 
 _MACHINE = "x86-64"
-_FAMILY = frozenset(each.library for each in FAMILY)
+_FAMILY = frozenset(each.id for each in FAMILY)
 
 
 def make_attachment(
@@ -82,7 +81,8 @@ def make_attachment(
     if not parts:
         return _refusal(rows, elf.debug_file)
     if key_log:
-        logs = {name: find_key_log(elf, name) for name in {each.library for each in parts}}
+        wanted = {each.library for each in parts}
+        logs = {each.id: each.find_key_log(elf) for each in LIBRARIES if each.id in wanted}
         # Several releases of rustls in a file: all their places are found at once.
         parts = [each._replace(key_log=logs.pop(each.library, KeyLog(()))) for each in parts]
     return Attachment(elf.path, elf.build_id, tuple(parts), tuple(left_out), elf.debug_file, rows)

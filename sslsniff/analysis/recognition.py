@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterable
 from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.mapped_file import Region
 from sslsniff.libraries.rustls.versions import MENTION
-from sslsniff.libraries.unprobed import FAMILY, KINDS, UnprobedLibrary
+from sslsniff.libraries.supported import FAMILY_UNPROBED, OTHER_UNPROBED
+from sslsniff.matching.library import UnprobedLibrary
 from sslsniff.matching.probe_set import Unprobed
 from sslsniff.matching.rows import Plan
 
@@ -23,7 +24,7 @@ _OTHER_TEXTS = (".rodata", ".go.type", ".data.rel.ro.go.type", ".data.rel.ro")
 """The last three have the names of Go's types: since 1.27, and in position-independent programs."""
 
 _LONGEST_VERSION_BYTES = 128
-_TEXTS = frozenset(kind.texts[0] for kind in (*KINDS, *FAMILY) if kind.texts)
+_TEXTS = frozenset(kind.texts[0] for kind in (*OTHER_UNPROBED, *FAMILY_UNPROBED) if kind.texts)
 
 
 def first_texts(elf: Elf) -> frozenset[bytes]:
@@ -48,9 +49,11 @@ def recognise(elf: Elf, texts: Collection[bytes], planned: set[str]) -> list[Unp
     ``planned``: the libraries for which the file has a plan: they are not searched.
     """
     strings = [elf.section_region(name) for name in _OTHER_TEXTS]
-    has_family = not planned.isdisjoint({each.library for each in FAMILY})
+    has_family = not planned.isdisjoint({each.library for each in FAMILY_UNPROBED})
     kinds = [
-        each for each in (KINDS if has_family else (*KINDS, *FAMILY)) if each.library not in planned
+        each
+        for each in (*OTHER_UNPROBED, *(() if has_family else FAMILY_UNPROBED))
+        if each.library not in planned
     ]
     return [
         _row(kind, find_version(elf, kind.version))

@@ -13,10 +13,12 @@ entry of the cache.
 import importlib
 import json
 import os
+import pkgutil
 import resource
 import socket
 from typing import Any, NoReturn
 
+from sslsniff import libraries
 from sslsniff.analysis import result_cache
 from sslsniff.analysis.attachments import make_attachment
 from sslsniff.analysis.stripped_fitting import LongSearchError
@@ -40,20 +42,22 @@ _NICE_FROM_S = 8  # one with at least this limit runs after other processes
 _NICE = 10
 
 _IMPORTED_LATE = (
-    "sslsniff.libraries.gnutls.layout",
-    "sslsniff.libraries.nss.layout",
-    "sslsniff.libraries.openssl.layout",
     "sslsniff.machine_code.call_chains",
     "sslsniff.machine_code.probe_pairs",
     "sslsniff.matching.handed_calls",
     "sslsniff.matching.hidden_functions",
+    "sslsniff.matching.key_log.of_c",
 )
-"""The modules that others import only to make a plan, and what these import."""
+"""What others import only to analyse a file."""
+_IN_LIBRARIES = (".layout", ".key_log")
+"""The same, in the folder of each library that has it."""
 
 
 def import_all() -> None:
     """Import the modules that a worker needs: it cannot open files later."""
-    for module in _IMPORTED_LATE:
+    found = pkgutil.walk_packages(libraries.__path__, f"{libraries.__name__}.")
+    of_libraries = (each.name for each in found if each.name.endswith(_IN_LIBRARIES))
+    for module in (*_IMPORTED_LATE, *of_libraries):
         importlib.import_module(module)
     disassemble(b"\xc3", 0)  # imports capstone
     demangle("_R")  # imports pyderust

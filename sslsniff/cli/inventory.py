@@ -8,7 +8,7 @@ from sslsniff.cli.printing import print_table
 from sslsniff.core.errors import counted
 from sslsniff.core.escaping import escape
 from sslsniff.kernel import privileges
-from sslsniff.libraries.names import FOUND_BY, NAMES
+from sslsniff.libraries.supported import FOUND_BY, NAMES
 from sslsniff.machine_code.probe_sites import Cost
 from sslsniff.matching.probe_set import Attachment, Probe
 

@@ -12,7 +12,7 @@ from sslsniff.cli.file_limits import reading_within_limits
 from sslsniff.core.errors import ElfError
 from sslsniff.core.escaping import escape, escape_json
 from sslsniff.elf.elf_file import Elf
-from sslsniff.libraries.names import NAMES
+from sslsniff.libraries.supported import NAMES
 from sslsniff.matching.stripped.evidence import FoundSsl, SslFunction
 
 Object = dict[str, Any]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from sslsniff.libraries.unprobed import KINDS
+from sslsniff.libraries.unprobed import UNPROBED
 from tests import libraries
 from tests.live.checks import Sniff, run_under
 from tests.live.libraries.cases import Case
@@ -33,7 +33,7 @@ NO_PROBES = "sslsniff cannot probe it yet"
 NO_SYMBOLS = "it is linked in without symbols"
 NOT_FOUND = r"its ciphers have no symbols, and only those of .* are found without"
 PYTHON = Path(sys.executable).name
-JSSE = next(each for each in KINDS if each.library == "jsse")
+JSSE = next(each for each in UNPROBED if each.library == "jsse")
 JIT = "its TLS runs in JIT-compiled code"
 
 

@@ -5,12 +5,12 @@ from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.symbols import Function
 from sslsniff.libraries.go import plan as go_tls
 from sslsniff.libraries.go.function_table import GoFunctions
+from sslsniff.libraries.go.library import UNPROBED
 from sslsniff.libraries.go.memory import WORD_BYTES, Memory
 from sslsniff.libraries.go.places import GoPlace, after_copy, at_entry
 from sslsniff.libraries.go.plan import GoRow
 from sslsniff.libraries.go.programs import has_crypto_tls, release
 from sslsniff.libraries.go.types import pointer_hash, struct_fields
-from sslsniff.libraries.unprobed import GO
 from sslsniff.machine_code import conventions
 from sslsniff.machine_code.data_flow import Flow
 from sslsniff.machine_code.function_code import Code
@@ -41,10 +41,14 @@ def fit_go(elf: Elf, style: ReturnStyle) -> tuple[list[ProbedLibrary], list[Unpr
         probes = [each for row in go_tls.ROWS for each in fitting.place(row)]
         layout = fitting.layout()
     except ReturnStyleError as unfit:
-        return [], [Unprobed(GO.library, GO.name, version, str(unfit), unfit.remedy)]
+        return [], [_unprobed(version, unfit, unfit.remedy)]
     except (UnfitError, ElfError) as error:
-        return [], [Unprobed(GO.library, GO.name, version, str(error), GO.remedy)]
+        return [], [_unprobed(version, error, UNPROBED.remedy)]
     return [ProbedLibrary(go_tls.LIBRARY, tuple(probes), layout, version)], []
+
+
+def _unprobed(version: str | None, why: Exception, remedy: str) -> Unprobed:
+    return Unprobed(UNPROBED.library, UNPROBED.name, version, str(why), remedy)
 
 
 class _GoFitting:

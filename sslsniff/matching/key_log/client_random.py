@@ -34,15 +34,19 @@ Offsets = tuple[int, ...]
 """From the object to the bytes: each but the last leads to a pointer."""
 
 
-def client_random(elf: Elf, log_function: int) -> Offsets:
+def client_random(
+    elf: Elf, log_function: int, *, copied_by: str = "", stored_by: str = ""
+) -> Offsets:
     """Return where the objects of a library have it, beginning with the object's address.
 
-    ``log_function``: the address of what ``labelled_function`` finds. Raises ``UnfitError``.
+    ``log_function``: the address of what ``labelled_function`` finds. ``copied_by``: the name of a
+    function ``(object, to, size)`` that copies it; ``stored_by``: of one ``(object, datum)`` that
+    stores its address. Raises ``UnfitError``.
     """
     body = _body(elf, log_function)
     for found in (
-        *_copied_by(elf, "SSL_get_client_random"),
-        *_stored_by(elf, "gnutls_session_get_random"),
+        *_copied_by(elf, copied_by),
+        *_stored_by(elf, stored_by),
         *_passed_on(body),
         *_written_in_hexadecimal(body),
     ):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sslsniff.kernel import privileges
-from sslsniff.libraries.unprobed import KINDS
+from sslsniff.libraries.unprobed import UNPROBED
 from tests import libraries
 from tests.live.checks import assert_whole, run_under
 from tests.live.preload.running_as_nobody import run_as_nobody
@@ -19,7 +19,7 @@ from tests.workload.processes import run
 from tests.workload.servers import Server
 
 SUDO = "run sslsniff with sudo"
-[ERLANG] = [kind for kind in KINDS if kind.library == "erlang"]
+[ERLANG] = [kind for kind in UNPROBED if kind.library == "erlang"]
 AT_ONCE = 30
 SLEEPS = "import ssl, time; time.sleep(3)"
 APART = ("unshare", "--map-root-user")

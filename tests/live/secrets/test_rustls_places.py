@@ -2,8 +2,8 @@
 
 import pytest
 
-from sslsniff.analysis.key_log_fitting import find_key_log
 from sslsniff.elf.elf_file import Elf
+from sslsniff.libraries.rustls.library import LIBRARY
 from sslsniff.matching.key_log.chains import Chain
 from tests.workload.rust.fixtures import Fixture, fixtures
 
@@ -14,7 +14,7 @@ from tests.workload.rust.fixtures import Fixture, fixtures
 def test_rustls(fixture: Fixture) -> None:
     """Two calls of TLS 1.2, with a new session and with a known one; one place of TLS 1.3."""
     with Elf(str(fixture.path)) as elf:
-        found = find_key_log(elf, "rustls")
+        found = LIBRARY.find_key_log(elf)
     assert len({each.offset for each in found.places}) == len(found.places)
     of_calls = [each for each in found.places if each.label == Chain("rsi")]
     assert [each.secret for each in of_calls] == [Chain("r9")] * 2

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff.analysis.key_log_fitting import find_key_log
 from sslsniff.core.errors import ElfError
 from sslsniff.elf.elf_file import Elf
+from sslsniff.libraries.supported import LIBRARIES
 from sslsniff.matching.key_log.chains import Chain
 from sslsniff.matching.key_log.labelled_function import labelled_function
 from sslsniff.matching.probe_set import KeyLog, UnfitError
@@ -49,7 +49,7 @@ int second(struct connection *it, const u8 *secret)
 
 def key_log(path: str | Path, library: str) -> KeyLog:
     with Elf(str(path)) as elf:
-        return find_key_log(elf, library)
+        return next(each for each in LIBRARIES if each.id == library).find_key_log(elf)
 
 
 def random_in(path: str | Path, library: str) -> Chain:
