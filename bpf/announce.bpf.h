@@ -2,6 +2,10 @@
  *
  * Announces a connection to user space: its process, its addresses, and the fields of the library's object.
  */
+#pragma once
+
+#include "convention.bpf.h"
+#include "process.bpf.h"
 
 #define AF_INET 2
 #define AF_INET6 10

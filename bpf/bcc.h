@@ -4,8 +4,7 @@
  * method calls on them into helper calls; sslsniff/kernel/loaders/bcc_loader.py writes map_lookup(m, k) as m.lookup(k), and
  * so on. The kernel's types come from its headers.
  */
-#ifndef SSLSNIFF_BCC_H
-#define SSLSNIFF_BCC_H
+#pragma once
 
 #include <uapi/linux/ptrace.h>
 #include <linux/cgroup.h>
@@ -38,5 +37,3 @@
 #define MAP_ARRAY(name, value_type, entries) BPF_TABLE("array", u32, value_type, name, entries)
 #define MAP_PROGRAMS(name) BPF_PROG_ARRAY(name, 1)
 #define MAP_RING(name, bytes) BPF_RINGBUF_OUTPUT(name, (bytes) / 4096)
-
-#endif

@@ -23,7 +23,12 @@ _LIBRARY = ("-target", f"{platform.machine()}-linux-gnu.2.28", "-shared", "-fPIC
 # For the glibc of old distributions, and for musl, which has all that it calls.
 _PRELOAD = (
     *("-target", f"{platform.machine()}-linux-gnu.2.17", "-shared", "-fPIC", "-g0", "-Ibpf"),
-    *("-fvisibility=hidden", "-ftls-model=initial-exec", "-fasynchronous-unwind-tables"),
+    *(
+        "-D_GNU_SOURCE",
+        "-fvisibility=hidden",
+        "-ftls-model=initial-exec",
+        "-fasynchronous-unwind-tables",
+    ),
 )
 
 # The other programs that this processor runs: those of 32 bits.

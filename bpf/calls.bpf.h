@@ -4,6 +4,11 @@
  * entry, the result at the return, the plaintext in between. There is one program for each
  * place of the count, and one for all returns, except those of calls with a list of buffers.
  */
+#pragma once
+
+#include "stack.bpf.h"
+#include "tasks.bpf.h"
+#include "socket.bpf.h"
 
 /* The direction of a call whose bytes do not count. */
 #define DIRECTION_NONE DIRECTIONS

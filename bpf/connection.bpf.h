@@ -3,6 +3,10 @@
  * TLS connections: created when a TLS object is seen for the first time. A close_notify ends a direction, the
  * library's free call ends the connection.
  */
+#pragma once
+
+#include "sample.bpf.h"
+#include "announce.bpf.h"
 
 /* openssl/ssl.h, SSL_get_shutdown */
 #define SSL_SENT_SHUTDOWN 1

@@ -4,6 +4,9 @@
  * index of the layout. 0: as the calling convention has it. Kernels without cookies always have 0, and the verifier
  * drops what is for others.
  */
+#pragma once
+
+#include "maps.bpf.h"
 
 #define LAYOUT_BITS 10
 

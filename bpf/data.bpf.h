@@ -5,6 +5,9 @@
  * (kernels since 6.0 run them with only migration disabled), and a second one on the
  * same CPU would overwrite it.
  */
+#pragma once
+
+#include "emit.bpf.h"
 
 /* A long call is emitted in large records, then in medium ones, to need few turns of a loop: the verifier checks each
  * turn. This is enough for 17 MiB a call; user space sets call_limit_bytes to less. */

@@ -2,6 +2,9 @@
  *
  * What all events share: their header, the ids of connections, and how a loss is counted.
  */
+#pragma once
+
+#include "maps.bpf.h"
 
 static __always_inline u64 new_connection_id(void)
 {

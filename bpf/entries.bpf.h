@@ -5,6 +5,9 @@
  * their key inside, in front: the kernel copies it first. A program compares it before each write, and after it has read what belongs
  * together.
  */
+#pragma once
+
+#include "maps.bpf.h"
 
 /* No read or write moves across this line. */
 #define BARRIER() asm volatile("" ::: "memory")

@@ -4,8 +4,7 @@
  * ring buffer. Plain C, fixed width, little padding, every layout asserted here;
  * tests/unit/core/test_wire.py compares wire.py with the built object.
  */
-#ifndef SSLSNIFF_EVENT_H
-#define SSLSNIFF_EVENT_H
+#pragma once
 
 enum event_kind {
 	EVENT_OPENED = 1,
@@ -239,5 +238,3 @@ _Static_assert(sizeof(struct tls_socket) == 56 + 32 + 2 * COMM_BYTES + 32 * NOTE
 _Static_assert(sizeof(struct event_tls_socket) == 24 + 8 + sizeof(struct tls_socket), "event_tls_socket");
 _Static_assert(sizeof(struct event_hit) == 24 + 48, "event_hit");
 _Static_assert(sizeof(struct event_stack) == 8 * (STACK_REGISTERS + 1) + STACK_BYTES, "event_stack");
-
-#endif

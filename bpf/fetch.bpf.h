@@ -7,6 +7,9 @@
  * states of a turn of the loop look alike to it. The stack of a BPF program is too small, and a buffer for each CPU would
  * be overwritten: a uprobe's program can be preempted.
  */
+#pragma once
+
+#include "tasks.bpf.h"
 
 #define MOST_STEPS 128
 #define MOST_DATA_BYTES 4096

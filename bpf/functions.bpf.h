@@ -2,6 +2,10 @@
  *
  * The probes of `sslsniff trace`: a program for each size of the data that a hit fetches.
  */
+#pragma once
+
+#include "stack.bpf.h"
+#include "fetch.bpf.h"
 
 /* How many hits are reported in a second. */
 struct rate {

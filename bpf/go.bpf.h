@@ -4,6 +4,9 @@
  * to its return. One probe sees all of a call; where its values are there is in the attach cookie
  * (sslsniff/libraries/go/places.py).
  */
+#pragma once
+
+#include "calls.bpf.h"
 
 /* RFC 8446, section 5.1: the type of records with data. */
 #define APPLICATION_DATA 23

@@ -5,6 +5,9 @@
  * thread stop on its way back to user space, unseen by its parent. Threads without this tracer get no signal: it would
  * be delivered to their program.
  */
+#pragma once
+
+#include "process.bpf.h"
 
 #define SYSCALL_MMAP 9
 #define PROT_EXEC 4

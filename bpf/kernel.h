@@ -5,8 +5,7 @@
  * numbers (include/uapi/linux/bpf.h) and map declarations. With bcc, bcc.h takes
  * this file's place.
  */
-#ifndef SSLSNIFF_KERNEL_H
-#define SSLSNIFF_KERNEL_H
+#pragma once
 
 typedef unsigned char __u8;
 typedef unsigned short __u16;
@@ -292,5 +291,3 @@ static void *(*bpf_task_pt_regs)(void *task) = (void *)175;
 #define ring_reserve(ring, size) bpf_ringbuf_reserve(&ring, size, 0)
 #define ring_submit(ring, record) bpf_ringbuf_submit(record, 0)
 #define tail_call(ctx, programs) bpf_tail_call(ctx, &programs, 0)
-
-#endif

@@ -3,6 +3,10 @@
  * The maps, and the configuration that user space writes before it attaches.
  * Everything that user space may set lives in maps: bcc has no global variables.
  */
+#pragma once
+
+#include "kernel.h"
+#include "event.h"
 
 /* Open calls are found by their stack pointer, in blocks of 16 KB: the stack pointer of a socket call is lower on the
  * same stack, and leads to the block of the TLS call around it. */
@@ -10,6 +14,11 @@
 #define BLOCK_CALLS 4 /* a TLS connection inside another has two; a coroutine's stack is larger than a block */
 #define MOST_BLOCKS 16384
 #define THREAD_BLOCKS 8 /* the latest blocks of a thread, deleted when it ends */
+
+/* The default; user space sets another size before it loads. */
+#ifndef RING_BYTES
+#define RING_BYTES (16 << 20)
+#endif
 
 /* How many connections have an entry; then the least recently used one is evicted. */
 #ifndef MOST_CONNECTIONS

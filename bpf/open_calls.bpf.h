@@ -3,6 +3,10 @@
  * TLS calls that have begun and not ended. A call is found again by its process and its stack pointer: threads may
  * have many open calls at once (coroutines that switch inside of a call), and end those of others.
  */
+#pragma once
+
+#include "entries.bpf.h"
+#include "user_registers.bpf.h"
 
 /* USER_CS of x86-64, arch/x86/include/asm/segment.h: the task entered the kernel from 64-bit user code. */
 #define USER_CODE_SEGMENT 0x33

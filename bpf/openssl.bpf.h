@@ -4,6 +4,10 @@
  * reads and writes are in calls.bpf.h; which function gets which program is data:
  * sslsniff/libraries/openssl/plan.py.
  */
+#pragma once
+
+#include "stack.bpf.h"
+#include "connection.bpf.h"
 
 /* SSL_new returned an object: a connection that had the same address is over. Only for libraries that do not call
  * SSL_clear before a handshake. */

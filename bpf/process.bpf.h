@@ -2,6 +2,10 @@
  *
  * Which processes are watched, and their life: fork, exec, exit.
  */
+#pragma once
+
+#include "open_calls.bpf.h"
+#include "emit.bpf.h"
 
 static __always_inline struct config *get_config(void)
 {

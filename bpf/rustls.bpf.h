@@ -6,6 +6,11 @@
  *
  * The offsets are data (sslsniff/libraries/rustls/plan.py), and each record is checked against them.
  */
+#pragma once
+
+#include "stack.bpf.h"
+#include "tasks.bpf.h"
+#include "socket.bpf.h"
 
 /* A layout with more misfits than fits is not used any more, except for a few records that did not decrypt. */
 #define MISFITS_ALLOWED 8

@@ -5,7 +5,9 @@
  * id of its socket, so that both directions get the same decision, which is made once. Its events before the socket is known
  * are emitted, and revoked if it is left out.
  */
+#pragma once
 
+#include "process.bpf.h"
 #include "scatter.h"
 
 enum left_out {

@@ -3,6 +3,7 @@
  * The hash of a connection's id by which sampling chooses; sslsniff/capture/sampling/self_sampling.py has it, too. For BPF
  * programs and for the preloaded library.
  */
+#pragma once
 
 /* The finalizer of MurmurHash3 (public domain): each bit of an id decides with the same weight. */
 static __attribute__((always_inline)) inline __u32 scatter(__u64 value)

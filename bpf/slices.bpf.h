@@ -2,6 +2,9 @@
  *
  * Plaintext in a list of buffers: of a vectored write (struct iovec), or of rustls.
  */
+#pragma once
+
+#include "data.bpf.h"
 
 /* The most turns for a list. hyper writes at most 64 buffers at once (poll_write_buf, MAX_BUFS); a large buffer takes a
  * turn for each record. What does not fit is reported as not read. */

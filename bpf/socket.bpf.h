@@ -13,6 +13,10 @@
  * room. So for a direction that is announced by itself (enum half), whose records are seen, a send is evidence if its
  * length fits the records. Any other send is weak evidence: it binds such a direction if it has no socket.
  */
+#pragma once
+
+#include "connection.bpf.h"
+#include "tls_sockets.bpf.h"
 
 enum evidence {
 	EVIDENCE_WEAK,

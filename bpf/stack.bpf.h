@@ -2,6 +2,9 @@
  *
  * Keeps the stack of a BPF program where the kernel cannot overwrite it.
  */
+#pragma once
+
+#include "kernel.h"
 
 MAP_PROGRAMS(no_programs);
 

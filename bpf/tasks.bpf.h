@@ -3,6 +3,9 @@
  * The goroutine, or task of an async runtime, that a thread runs. Only captures that show calls beside exchanges set where
  * its number is: sslsniff/fetching/task_location.py.
  */
+#pragma once
+
+#include "announce.bpf.h"
 
 /* The base of the segment fs. glibc and Go set it by a system call, so that the kernel knows it. */
 static __always_inline u64 thread_pointer(void)

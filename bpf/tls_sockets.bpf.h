@@ -6,6 +6,10 @@
  *
  * Only the first sends of a socket are looked at: TLS may begin after some lines in plaintext (STARTTLS, CONNECT).
  */
+#pragma once
+
+#include "announce.bpf.h"
+#include "slices.bpf.h"
 
 #define TCP_PROTOCOL 6 /* IPPROTO_TCP, which is no macro in the kernel */
 

@@ -3,6 +3,9 @@
  * The user's registers as they were when the task entered the kernel. Each reader reads only what it needs: the verifier of
  * Linux 5.10 follows every path to here, and has little room on the stack.
  */
+#pragma once
+
+#include "maps.bpf.h"
 
 /* Where they are without help of the kernel: at the top of the task's kernel stack (arch/x86/include/asm/processor.h,
  * task_pt_regs); 0: unknown. */

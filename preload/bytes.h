@@ -4,6 +4,11 @@
  * may be a sanitizer's: ThreadSanitizer takes note of each byte that its memcpy writes, but of no atomic operation in here.
  * So it would take what two threads write in turn, such as a record of the ring in two laps, for a data race of the program.
  */
+#pragma once
+
+#include "c_library.h"
+#include "shared.h"
+
 typedef u8 vector __attribute__((vector_size(16), aligned(1), may_alias));
 
 /* Keep the compiler from seeing a loop as memcpy or memset, which would be a call of the function that it is in. */
@@ -46,4 +51,11 @@ __attribute__((visibility("hidden"))) void *memset(void *to, int value, size_t s
 		*put++ = (u8)value;
 	}
 	return to;
+}
+
+/* Copy a text, as much of it as fits; `to` is zero. */
+static inline void copy_text(char *to, const char *from, u64 room)
+{
+	for (u64 i = 0; from && from[i] && i < room - 1; i++)
+		to[i] = from[i];
 }

@@ -2,6 +2,10 @@
  *
  * Fetches memory that another processor wrote last into the cache of this one.
  */
+#pragma once
+
+#include "shared.h"
+
 #define LINE_BYTES 64
 #define FETCHED_BYTES 2048 /* the rest of a longer record the processor fetches by itself */
 

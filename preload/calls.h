@@ -3,6 +3,9 @@
  * What the wrappers of all libraries do around the real call. Only bytes of successful calls count: one that would block
  * is called again with the same bytes.
  */
+#pragma once
+
+#include "sockets.h"
 
 /* A call that is being wrapped. */
 struct wrapped {

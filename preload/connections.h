@@ -3,16 +3,15 @@
  * The connections of this process, by the address of the library's object. The table has a fixed size, and the kernel gives
  * a forked child an empty one: what parent and child do with their copies of an object are two connections.
  */
+#pragma once
+
+#include "library.h"
+
 #ifndef BUCKETS /* a test makes them few, so that threads meet */
 #define BUCKETS 8192
 #endif
 #define BUCKET_CONNECTIONS 8
 #define PROBED_BUCKETS 4
-
-/* Read and write what two threads use at once, one that reads a connection's plaintext and one that writes it (GnuTLS and
- * NSS allow that). In whatever order they do, both end up with the same. */
-#define GET(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
-#define SET(field, value) __atomic_store_n(&(field), value, __ATOMIC_RELAXED)
 
 struct connection {
 	u64 object;		 /* 0: free */

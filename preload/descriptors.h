@@ -6,7 +6,12 @@
  * Addresses are kept only of a socket that the program was seen to make, until it is seen to close it: another socket may have its
  * number later. A program may make and close sockets by io_uring, where no call is seen: it has no such table.
  */
+#pragma once
+
 #include <sys/socket.h>
+
+#include "filters.h"
+#include "connections.h"
 
 #define MOST_DESCRIPTORS 65536
 #define MOST_INHERITED 16 /* that the constructor asks about */

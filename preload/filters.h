@@ -3,7 +3,12 @@
  * Notes that this process sets a filter of system calls (seccomp), which may kill for each call that the program does not make
  * itself: from then on this library makes none.
  */
+#pragma once
+
 #include <linux/prctl.h>
+
+#include "real_functions.h"
+#include "library.h"
 
 static u8 is_filtered;
 

@@ -3,6 +3,11 @@
  * Wraps GnuTLS 3.7 and 3.8. A record is encrypted, and so counts, in the first call that sends it: where that returns
  * GNUTLS_E_AGAIN or GNUTLS_E_INTERRUPTED, a later call returns its size, perhaps with (NULL, 0).
  */
+#pragma once
+
+#include "bytes.h"
+#include "calls.h"
+
 enum gnutls_function {
 	GNUTLS_RECORD_RECV,
 	GNUTLS_RECORD_SEND,

@@ -6,6 +6,11 @@
  * (lazily) does not yet: it is bound here, if only one library in memory can be meant, or one that the program was started with,
  * as the dynamic linker looks through these first. Else it stays, and is counted.
  */
+#pragma once
+
+#include "descriptors.h"
+#include "relocated.h"
+
 #if defined(__x86_64__)
 #define RELOCATION_ADDRESS R_X86_64_64
 #define RELOCATION_DATA R_X86_64_GLOB_DAT

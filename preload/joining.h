@@ -3,8 +3,12 @@
  * Makes this process's ring, and sends its descriptor to sslsniff: when a program begins, and in the child of a fork. No other
  * program ever has it: the descriptor is closed, and a child has a hole there until it has made a ring of its own.
  */
+#pragma once
+
 #include <sys/socket.h>
 #include <sys/un.h>
+
+#include "imports.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8U /* linux/memfd.h of 6.3 */

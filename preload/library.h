@@ -9,6 +9,11 @@
  * There is a wrapper for each copy of a library that a process may have, so a wrapper knows without a search which function to
  * call: no lock, no wait, and no call that fails. A copy for which there is none left is counted, and not touched.
  */
+#pragma once
+
+#include "process.h"
+#include "objects.h"
+
 #define EXPORTED __attribute__((visibility("default")))
 
 /* Leave for a function that looks at who called it. A build by gcc, to test, may call it. */

@@ -4,6 +4,10 @@
  * was started under such a limit is not watched. One that sets it, or locks its memory, gets the memory back and is not watched
  * from then on, if it has one thread: another might just be writing a record.
  */
+#pragma once
+
+#include "open_calls.h"
+#include "joining.h"
 
 /* In glibc since 2.32: whether the process has one thread. */
 extern char __libc_single_threaded __attribute__((weak));

@@ -5,6 +5,9 @@
  * The real functions look at who called them, for the folders in which that file wants libraries to be searched. Where that may
  * matter the wrapper jumps there, and what was loaded is looked at in the next call of dlopen or dlsym.
  */
+#pragma once
+
+#include "imports.h"
 
 /* Whether dlopen finds the same whoever calls it. */
 static __attribute__((noinline)) int is_found_alike(const char *path, u64 caller)

@@ -4,6 +4,10 @@
  * these count, and those of files and plain sockets pass. A program may put layers of its own on top, such as Firefox: the
  * descriptor stays the same (PR_PushIOLayer).
  */
+#pragma once
+
+#include "calls.h"
+
 enum nspr_function {
 	PR_READ,
 	PR_WRITE,

@@ -3,6 +3,11 @@
  * The files that are in memory, as the dynamic linker lists them, and their symbols. dl_iterate_phdr waits for no
  * constructor: its lock is held only while the list changes.
  */
+#pragma once
+
+#include "c_library.h"
+#include "shared.h"
+
 #include <elf.h>
 #include <link.h>
 

@@ -6,6 +6,10 @@
  * They are in buckets by the block of memory that the stack pointer is in. A bucket that is full of calls that never ended
  * (longjmp, coroutines that were dropped) gives one up.
  */
+#pragma once
+
+#include "connections.h"
+
 #define BLOCK_BITS 14 /* as in bpf/maps.bpf.h */
 #define CALL_BUCKETS 4096
 #define BUCKET_CALLS 8

@@ -3,6 +3,10 @@
  * Wraps the calls that make, connect, name and close sockets, for what they say of descriptors (descriptors.h): none makes a
  * system call more. A child of vfork shares the table, and not its descriptors: of what it closes or copies only less is known.
  */
+#pragma once
+
+#include "descriptors.h"
+
 static void note_made(int number, int domain, int type)
 {
 	int is_of_ip = domain == AF_INET || domain == AF_INET6;

@@ -3,6 +3,11 @@
  * Wraps OpenSSL 1.1.1 to 4.0, and what has its interface as a library of its own (BoringSSL, AWS-LC). SSL_peek is not
  * wrapped: a read gets its bytes again.
  */
+#pragma once
+
+#include "bytes.h"
+#include "calls.h"
+
 enum openssl_function {
 	SSL_READ,
 	SSL_WRITE,

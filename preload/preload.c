@@ -6,64 +6,14 @@
  * It must do no harm. So it allocates nothing, waits for nothing, has no lock and no signal handler, keeps errno, and
  * leaves the environment alone. Without sslsniff's memory (a setuid program, a capture that is over) calls just pass.
  */
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stddef.h>
-#include <string.h>
-#include <sys/auxv.h>
-#include <linux/mman.h>
-
-#include "shared.h"
-
-#include "bytes.h"
-
-#include "system_calls.h"
-
-#include "cache.h"
-
-#include "ring.h"
-
-#include "thread_number.h"
-
-#include "process.h"
-
-#include "objects.h"
-
-#include "real_functions.h"
-
-#include "library.h"
-
-#include "filters.h"
-
-#include "sanitizers.h"
-
-#include "connections.h"
-
-#include "descriptors.h"
-
-#include "open_calls.h"
-
-#include "records.h"
-
-#include "sockets.h"
-
-#include "opening.h"
-
-#include "calls.h"
-
-static void copy_text(char *to, const char *from, u64 room)
-{
-	for (u64 i = 0; from && from[i] && i < room - 1; i++)
-		to[i] = from[i];
-}
-
-#include "openssl.h"
-
 #include "gnutls.h"
-
+#include "limits.h"
+#include "loading.h"
 #include "nss.h"
+#include "opening.h"
+#include "openssl.h"
+#include "raw_calls.h"
+#include "sanitizers.h"
 
 static const struct family_functions *const families[FAMILIES] = {
     [FAMILY_OPENSSL] = &openssl_functions,
@@ -71,18 +21,6 @@ static const struct family_functions *const families[FAMILIES] = {
     [FAMILY_NSPR] = &nspr_functions,
     [FAMILY_NSS] = &nss_functions,
 };
-
-#include "relocated.h"
-
-#include "imports.h"
-
-#include "loading.h"
-
-#include "joining.h"
-
-#include "raw_calls.h"
-
-#include "limits.h"
 
 static void describe(struct event_opened *event, const struct connection *connection, const struct library *library)
 {

@@ -4,6 +4,10 @@
  * (MADV_WIPEONFORK, Linux 4.14), also where nothing is called at the fork. After vfork parent and child share it, and the
  * parent waits.
  */
+#pragma once
+
+#include "ring.h"
+#include "thread_number.h"
 
 struct thread {
 	u32 pid, tid;

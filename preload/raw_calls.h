@@ -2,7 +2,11 @@
  *
  * Wraps the system calls that a program makes by their number, for those that this library has to know of, and clone.
  */
+#pragma once
+
 #include <linux/sched.h>
+
+#include "joining.h"
 
 static void note_raw_call(long number, long a, long b, long c)
 {

@@ -4,6 +4,10 @@
  * asked: it waits while another thread loads a library, which may be waiting for this one. They are all found by the
  * constructor, before there are threads; one that another library's constructor calls before that, at its call.
  */
+#pragma once
+
+#include "objects.h"
+
 enum real_name {
 	REAL_READ,
 	REAL_WRITE,

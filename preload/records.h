@@ -2,7 +2,11 @@
  *
  * Writes what happens on connections as records of bpf/event.h.
  */
+#pragma once
+
 #include <time.h>
+
+#include "descriptors.h"
 
 static inline void fill_header(struct event_header *header, u16 kind, u32 tid, u64 connection)
 {

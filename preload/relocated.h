@@ -7,6 +7,10 @@
  * dl_iterate_phdr, too). So the files that are listed before such a call are relocated when it returns. The one that dlopen
  * returns is, with those before it, and with those after it that were loaded for it.
  */
+#pragma once
+
+#include "atomics.h"
+#include "objects.h"
 
 static u64 relocated; /* how many of the first files are; the upper half: of what list */
 static u64 all_seen;  /* how many files had been added, plus 1, when all of them were looked at; 0: not yet */

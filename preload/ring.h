@@ -15,6 +15,10 @@
  * ring: each thread notes that it writes before it looks where the ring is, and begin_child puts the child's elsewhere then. A
  * child that goes on before that sees an empty connection, and begins no record: what the call passed is its parent's.
  */
+#pragma once
+
+#include "atomics.h"
+#include "cache.h"
 
 #define BUSY (1U << 31) /* BPF_RINGBUF_BUSY_BIT; bit 30 is that of a discarded record */
 #define LENGTH_BITS (BUSY - 1)
@@ -28,6 +32,7 @@ struct ring {
 	u32 bits;
 };
 
+/* process.h defines these. */
 static struct ring *own_ring(void);
 static u32 *own_records(void); /* that this thread is writing: several, if signals interrupt it */
 
@@ -50,11 +55,6 @@ static inline struct writer_page *enter_record(void)
 static inline u64 record_bytes(u32 length)
 {
 	return (length + 8 + 7ULL) & ~7ULL;
-}
-
-static inline void add_to(u64 *counter, u64 value)
-{
-	__atomic_fetch_add(counter, value, __ATOMIC_RELAXED);
 }
 
 /* Claim `length` bytes of the ring that has `writer`; 0: there is no room. */

@@ -10,6 +10,8 @@
  * upper half how often the ring was filled before (ring.h says why), and the second half of a record's header is the
  * thread that writes it.
  */
+#pragma once
+
 #include <linux/types.h>
 #include "event.h"
 #include "scatter.h"

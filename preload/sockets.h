@@ -7,7 +7,12 @@
  * thread reads from next, a send of the one that it wrote to last, if these have no socket call inside. If that
  * contradicts what is known, it counts the second time, and not at all after two calls with the known one inside.
  */
+#pragma once
+
 #include <sys/uio.h>
+
+#include "open_calls.h"
+#include "records.h"
 
 #define CERTAIN 2
 

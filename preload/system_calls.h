@@ -2,6 +2,11 @@
  *
  * System calls without libc's functions for them: those set errno, which belongs to the program.
  */
+#pragma once
+
+#include "c_library.h"
+#include "shared.h"
+
 #include <asm/resource.h>
 #include <asm/unistd.h>
 

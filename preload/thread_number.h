@@ -3,6 +3,10 @@
  * The number of the calling thread, without a system call: libc keeps it in the thread's control block, also in the child of a
  * fork. It is at the same place in all versions; the constructor looks whether it is there.
  */
+#pragma once
+
+#include "system_calls.h"
+
 #if defined(__x86_64__)
 /* struct pthread of glibc (nptl/descr.h) and of musl (src/internal/pthread_impl.h). */
 static const u16 number_offsets[] = {0x2d0, 0x30};

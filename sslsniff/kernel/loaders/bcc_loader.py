@@ -43,12 +43,19 @@ def source_text(entries: Mapping[str, int] = {}) -> str:
 
     ``entries``: how many entries some of the maps have, by their names.
     """
-    text = (SOURCES / "sslsniff.bpf.c").read_text(encoding="utf-8")
-    while match := _INCLUDE.search(text):
-        included = (
-            (SOURCES / match[1]).read_text(encoding="utf-8") if match[1] != "kernel.h" else ""
-        )
-        text = text[: match.start()] + included + text[match.end() :]
+    included: set[str] = set()
+
+    def once(match: re.Match[str]) -> str:
+        name = "bcc.h" if match[1] == "kernel.h" else match[1]
+        if name in included:
+            return ""
+        included.add(name)
+        return whole(name)
+
+    def whole(name: str) -> str:
+        return _INCLUDE.sub(once, (SOURCES / name).read_text(encoding="utf-8"))
+
+    text = whole("sslsniff.bpf.c").replace("#pragma once\n", "")
     for pattern, replacement in _METHODS:
         text = pattern.sub(replacement, text)
     for name, count in entries.items():
