@@ -4,6 +4,7 @@ import gc
 import re
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import TypeVar
 
 _MEASURABLE_S = 0.02
@@ -71,6 +72,26 @@ def _unit_s() -> float:
     return cpu_s(run, _UNITS) / _UNITS
 
 
+@cache
+def unit_s() -> float:
+    """Return the CPU seconds of one unit of work on this machine."""
+    return _unit_s()
+
+
+class Spent:
+    """The CPU time of this process since this was made, in units of work (:class:`_Unit`).
+
+    So it is the same on a slow machine as on a fast one.
+    """
+
+    def __init__(self) -> None:
+        self._started = time.process_time()
+
+    def units(self) -> float:
+        """Return how many units of work could have been done in this time."""
+        return (time.process_time() - self._started) / unit_s()
+
+
 def assert_linear(
     make: Callable[[int], _Input],
     run: Callable[[_Input], object],
@@ -96,10 +117,10 @@ def assert_linear(
         return [run(given) for _ in range(times)]
 
     for _ in range(_TRIES):
-        unit_s = _unit_s()
+        now_s = _unit_s()
         less, more = cpu_s(repeat, small) / times, cpu_s(run, large)
         # What is the same for both sizes does not count here.
-        per_byte = (more - less) / ((size << _STEPS) - size) / max(unit_s, _unit_s())
+        per_byte = (more - less) / ((size << _STEPS) - size) / max(now_s, _unit_s())
         said = (
             f"{size} B: {less:.3f} s; {size << _STEPS} B: {more:.3f} s, {per_byte:.3f} units a byte"
         )
