@@ -65,13 +65,14 @@ sys.exit(main())
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: build/wheel help demo deb test test-all measured test-kernels test-rust rust test-go go test-libraries test-boringssl test-preload s2n lint unit fuzz live oldest-kernel bench bench-long soak soak-agent format clean
+.PHONY: build/wheel help check lock demo deb test test-all measured test-kernels test-rust rust test-go go test-libraries test-boringssl test-preload s2n lint unit fuzz live oldest-kernel bench bench-long soak soak-agent format clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo    watch a small TLS server and client, write demo.pcapng and demo.html"
 	@echo "make deb     build a Debian package, in dist/"
 	@echo "make build/wheel  build a Python wheel, in that folder"
+	@echo "make check   lint and pure tests, in a minute; needs Python and pip alone"
 	@echo "make test    lint, type-check, and run the tests, live ones included"
 	@echo "make test-all  the same, then tests that need the machine for themselves, and Linux 5.10"
 	@echo "make fuzz    fuzz decoders and readers of debug info for FUZZ_SECONDS, 80 by itself, 600 every night"
@@ -113,6 +114,22 @@ deb: .cache/build-tools
 build/wheel: .cache/build-tools
 	rm -rf $@
 	$(BIN)/pip wheel -q --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir $@ .
+
+# No pure test needs root, a compiler or another program. mypy looks at what is imported, too, but reports only these.
+check: .cache/check
+	$(BIN)/ruff format --check -q .
+	$(BIN)/ruff check -q .
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/mypy --follow-imports=silent --cache-dir .cache/mypy sslsniff examples pcaps
+	$(BIN)/pytest -q -n 2 --dist loadfile -m "not tools and not slow and not measured" tests/unit tests/corpus tests/property
+
+# The exact versions of Python packages, with hashes; from pyproject.toml.
+lock: .cache/wheels
+	$(call lock,build,--group pyproject.toml:build)
+	$(call lock,check,--all-extras --group check pyproject.toml)
+	$(call lock,test,--all-extras --group test pyproject.toml)
+lock = .cache/wheels/bin/uv pip compile -q --universal --python-version 3.11 --upgrade --generate-hashes --no-emit-index-url \
+	--no-header --no-annotate -o requirements/$(1).txt $(2)
 
 test: lint unit fuzz live
 
@@ -272,21 +289,31 @@ install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status
 	@mkdir -p $(@D)
 	@touch $@
 
-.cache/build-tools: pyproject.toml | .cache/run-packages
+# Debian's Python has no pip for new environments, unless python3-venv is installed.
+$(BIN)/python:
+	@$(PYTHON) -m venv .venv 2>/dev/null || { $(PYTHON) -m venv --clear --without-pip .venv && $(PYTHON) -m pip --python $@ install -q pip; }
+
+pip_install = $(BIN)/pip install -q --disable-pip-version-check
+
+.cache/build-tools: requirements/build.txt | $(BIN)/python
 	@echo "Installing from PyPI, into .venv: what builds sslsniff"
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/pip install -q --disable-pip-version-check argparse-manpage editables hatchling shtab ziglang
-	@touch $@
+	@$(pip_install) -r $<
+	@mkdir -p .cache && touch $@
 
 $(COMPILED) &: bpf/build.py $(C_SOURCES) .cache/build-tools
 	@echo "Compiling the BPF programs"
 	@$(BIN)/python bpf/build.py
 
-$(BIN)/sslsniff: $(COMPILED) pyproject.toml
+$(BIN)/sslsniff: $(COMPILED) pyproject.toml | .cache/run-packages
 	@echo "Installing from PyPI, into .venv: what sslsniff imports"
-	@$(BIN)/pip install -q --disable-pip-version-check --no-build-isolation -e ".[demo]"
+	@$(pip_install) --no-build-isolation -e ".[demo]"
 	@touch $@
 
-.cache/developer: $(BIN)/sslsniff
-	$(BIN)/pip install -q --disable-pip-version-check --no-build-isolation -e '.[dev]'
+.cache/check: requirements/check.txt pyproject.toml | $(COMPILED)
+	$(pip_install) -r $<
+	$(pip_install) --no-build-isolation --no-deps -e .
+	@touch $@
+
+.cache/developer: requirements/test.txt .cache/check | .cache/run-packages
+	$(pip_install) -r $<
 	@touch $@

@@ -5,6 +5,7 @@ package, so that building needs no system compiler and no kernel headers.
 """
 
 import platform
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -70,10 +71,34 @@ def write_documents() -> None:
 
 
 def compile_all() -> None:
-    """Compile all of ``OUTPUTS``; raises ``CalledProcessError`` where the compiler fails."""
+    """Compile those of ``OUTPUTS`` that are older than what they are made of.
+
+    Raises ``CalledProcessError`` where the compiler fails.
+    """
     for output, flags in OUTPUTS.items():
+        if _is_new(ROOT / output, flags):
+            continue
         command = [sys.executable, "-m", "ziglang", "cc", *_FLAGS, *flags, "-o", output]
         subprocess.run(command, check=True, cwd=ROOT)
+
+
+def _is_new(output: Path, flags: tuple[str, ...]) -> bool:
+    made_ns = output.stat().st_mtime_ns if output.exists() else 0
+    sources = {ROOT / each for each in flags if each.endswith(".c")}
+    found = {Path(__file__), *sources}
+    while sources:
+        included = {each for source in sources for each in _included(source)}
+        sources = included - found
+        found |= sources
+    return all(each.stat().st_mtime_ns < made_ns for each in found)
+
+
+def _included(source: Path) -> list[Path]:
+    """Return the headers of this project that a source includes."""
+    folders = (source.parent, ROOT / "bpf", ROOT / "preload")
+    names = re.findall(r'^#include "(.+)"$', source.read_text("utf-8"), re.MULTILINE)
+    paths = ([folder / name for folder in folders] for name in names)
+    return [next(filter(Path.exists, each)) for each in paths]
 
 
 if __name__ == "__main__":
@@ -90,4 +115,4 @@ else:
                 compile_all()
                 write_documents()
                 build_data["pure_python"] = False
-                build_data["tag"] = f"py3-none-linux_{platform.machine()}"
+                build_data["tag"] = f"py3-none-manylinux_2_28_{platform.machine()}"

@@ -13,9 +13,11 @@ from typing import Any, NamedTuple, Self
 from sslsniff.analysis import result_cache
 from sslsniff.analysis.analysis_process import AnalysisProcess
 from sslsniff.analysis.queue import Job, Queue
+from sslsniff.core.debug_log import DebugLog
 from sslsniff.elf.elf_file import WantedDebugFile
 from sslsniff.elf.file_format import code_spans
 from sslsniff.libraries.supported import PLANS
+from sslsniff.matching.explained import explained
 from sslsniff.matching.probe_set import Attachment, Refusal, ReturnStyle
 
 _QUICK_CPU_S = 1  # for a file at first; Node.js (126 MB) takes 0.4
@@ -24,6 +26,7 @@ _MOST_CPU_S = 10  # for a file at its second try, in a queue for slow files
 _MOST_WAITING = 512
 _LIKELY_NAMES = tuple({each for plan in PLANS for each in plan.file_names})
 _SEARCHED = frozenset({"SSL_read"})  # what a worker may say that it looks for
+_log = DebugLog("analysis")
 _REMEDY = "if it is a TLS library, report that"
 
 
@@ -130,6 +133,7 @@ class FileAnalyzer:
         status = os.fstat(file)
         known = result_cache.load(path, status, self._style, key_log=self._key_log)
         if known is not None and _is_in_code(known, file):
+            _log("%s: known from the cache", path)
             self._finish(path, status, file, known)
         else:
             self._queue(Job(path, file, status, self._style, key_log=self._key_log))
@@ -168,6 +172,7 @@ class FileAnalyzer:
     def _handle_answer(self, job: Job, answer: dict[str, Any] | None, queue: Queue) -> None:
         """Handle the answer of a worker of ``queue``; None: the worker died."""
         if queue is not self._slow and (answer is None or "over" in answer):
+            _log("%s: not finished, tried again with more time: %s", job.path, answer)
             wanted = None if answer is None else answer.get("wants")
             if wanted in _SEARCHED and queue is not self._searched:
                 self.searches.append(LongSearch(job.path, job.status.st_size, wanted))
@@ -188,6 +193,9 @@ class FileAnalyzer:
     def _finish(
         self, path: str, status: os.stat_result, file: int, plan: Attachment | Refusal
     ) -> None:
+        if _log.is_on:
+            for line in explained(plan):
+                _log("%s: %s", path, line)
         if isinstance(plan, Attachment):
             self._finished.append(AnalysedFile(path, status, file, plan))
         else:

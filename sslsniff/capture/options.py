@@ -175,4 +175,11 @@ MAX_CALL_BYTES = value(
     group=Group.ENGINE,
 )
 
-HOW = (ENGINE, LOADER, RETURNS, HOLD, RING_SIZE, SPILL, MAX_CALL_BYTES)
+DEBUG = flag(
+    "--debug",
+    "say on standard error which files are looked at, which are probed or not, and why",
+    group=Group.ENGINE,
+    setting=("lines", "debug"),
+)
+
+HOW = (ENGINE, LOADER, RETURNS, HOLD, RING_SIZE, SPILL, MAX_CALL_BYTES, DEBUG)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from sslsniff.capture.maps import LAYOUT_BITS, MOST_LAYOUTS, Tables
+from sslsniff.core.debug_log import DebugLog
 from sslsniff.core.errors import KernelError, SslsniffError
 from sslsniff.kernel import socket_probes
 from sslsniff.kernel.loaders.loader import Detach, Loader, detach_all
@@ -13,6 +14,8 @@ from sslsniff.matching.probe_set import ProbedLibrary
 
 if TYPE_CHECKING:
     from sslsniff.capture.key_log_probes import KeyLogProbes
+
+_log = DebugLog("probes")
 
 _FORK = ("process_fork", "sched_process_fork")
 _LIFE = (("process_exec", "sched_process_exec"), ("process_exit", "sched_process_exit"))
@@ -96,6 +99,7 @@ class Probes:
             return False
         self._detaches += attached
         self.count += len(library.probes)
+        _log("%s: %d probes of %s are attached", path, len(library.probes), library)
         return True
 
     def _add_unverified(self, library: ProbedLibrary, path: str, index: int) -> None:

@@ -4,12 +4,14 @@ import os
 from collections.abc import Iterator
 
 from sslsniff.analysis.file_analyzer import AnalysedFile, FileAnalyzer
+from sslsniff.core.debug_log import DebugLog
 from sslsniff.core.errors import TargetError
 from sslsniff.kernel.file_identity import Identity, identify
 from sslsniff.kernel.regular_files import NotRegularError, descriptor_path, open_regular
 from sslsniff.matching.probe_set import Refusal, Unprobed
 
 _UNSEEN = -1
+_log = DebugLog("files")
 
 
 class SeenFiles:
@@ -56,14 +58,17 @@ class SeenFiles:
         try:
             file = open_regular(path)
         except NotRegularError as error:
+            _log("%s: not analysed: it %s", path, error.strerror)
             self._refuse(path, Refusal(f"{path} {error.strerror}"))
             return False
-        except OSError:  # its process is gone
+        except OSError as error:  # its process is gone
+            _log("%s: not analysed: %s", path, error.strerror)
             return False
         identity, status = identify(descriptor_path(file))
         is_full = self._analyzer.is_full
         if is_full or self._knows(identity, status):
             self.left_out += is_full
+            _log("%s: %s", path, "too many files wait" if is_full else "analysed before")
             os.close(file)
             return False
         self._seen[identity] = status.st_ctime_ns

@@ -1,4 +1,4 @@
-"""``sslsniff symbols --tls``: the functions of a TLS library without symbols, with the evidence.
+"""``sslsniff symbols --tls``: what is probed in a file, and why; functions without symbols.
 
 Prints text for people, or objects for programs (docs/json.md).
 """
@@ -7,12 +7,15 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from sslsniff.analysis.attachments import make_attachment
 from sslsniff.analysis.stripped_fitting import find_without_symbols
 from sslsniff.cli.file_limits import reading_within_limits
 from sslsniff.core.errors import ElfError
 from sslsniff.core.escaping import escape, escape_json
 from sslsniff.elf.elf_file import Elf
 from sslsniff.libraries.supported import NAMES
+from sslsniff.matching.explained import explained
+from sslsniff.matching.probe_set import Attachment, ReturnStyle
 from sslsniff.matching.stripped.evidence import FoundSsl, SslFunction
 
 Object = dict[str, Any]
@@ -22,21 +25,26 @@ _MACHINE = "x86-64"
 
 
 def print_tls_functions(path: str, *, as_json: bool = False) -> int:
-    """Print what was found of BoringSSL, AWS-LC and OpenSSL in the code of a file, symbols or not.
+    """Print what would be probed in a file and why, as ``--debug`` says it while watching.
 
-    Return 0 if reads and writes can be probed, else 1. Raises ``ElfError``.
+    Then what was found of BoringSSL, AWS-LC and OpenSSL in its code, symbols or not, with the
+    evidence. Return 0 if it would be probed, or their reads and writes are proved; else 1.
+    Raises ``ElfError``.
     """
     with reading_within_limits(path), Elf(path) as elf:
         if elf.machine != _MACHINE:
             raise ElfError(f"{path} is for {elf.machine}", f"name a file for {_MACHINE}")
+        result = make_attachment(elf, ReturnStyle.INSTRUCTIONS, key_log=True)
         libraries = list(find_without_symbols(elf))
-        entries = [entry for each in libraries for entry in _objects(elf, each)]
+        entries: list[Object] = [{"type": "tls_file", "said": list(explained(result))}]
+        entries += (entry for each in libraries for entry in _objects(elf, each))
     for entry in entries:
         if as_json:
             print(escape_json(json.dumps(entry, ensure_ascii=False)))
         else:
             print(*map(escape, _lines(path, entry)), sep="\n")
-    return 0 if any(map(_can_be_probed, libraries)) else 1
+    is_probed = isinstance(result, Attachment) or any(map(_can_be_probed, libraries))
+    return 0 if is_probed else 1
 
 
 def _can_be_probed(found: FoundSsl) -> bool:
@@ -76,6 +84,9 @@ def _function(elf: Elf, finding: SslFunction) -> Object:
 
 def _lines(path: str, entry: Object) -> Iterator[str]:
     """Yield the lines of text for an object."""
+    if entry["type"] == "tls_file":
+        yield from (f"{path}: {line}" for line in entry["said"])
+        return
     if entry["type"] == "tls_library":
         name = NAMES[entry["library"]]
         if entry["source"]:

@@ -13,6 +13,7 @@ from sslsniff.capture.options import (
     CHILDREN,
     COMM,
     CONTAINER,
+    DEBUG,
     HOLD,
     LIB,
     LOADER,
@@ -33,6 +34,7 @@ from sslsniff.cli.options.shared_options import parse_filter
 from sslsniff.cli.options.watch_options import WATCH
 from sslsniff.cli.preload.engine_choice import preloads
 from sslsniff.cli.printing import note
+from sslsniff.core import debug_log
 from sslsniff.core.errors import KernelError
 from sslsniff.destinations.options import END_WITHIN, FORCE
 from sslsniff.functions.options import CALLS
@@ -68,6 +70,8 @@ def watch(arguments: Sequence[str]) -> int:
     asked = WATCH.parse(arguments)
     if asked[TUI]:
         return watch_on_screen(arguments, asked)
+    if asked[DEBUG]:
+        debug_log.start(note)
     command = asked.command
     parse_filter(asked)
     # Until the capture begins, a signal ends this process at once, and the command that waits.

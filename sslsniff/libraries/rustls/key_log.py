@@ -40,7 +40,10 @@ _KEPT_BY_CALLS = ("rbx", "rbp", "r12", "r13", "r14", "r15", "rsp")
 _MOST_TO_LOG = 24
 """Instructions from ``will_log`` to ``log``."""
 
-_NOT_13 = "before 0.22, rustls has secrets of TLS 1.3 only for a program that asks for them"
+_NOT_13 = (
+    "no place of secrets of TLS 1.3 was found; before 0.22, rustls has them only for a program that"
+    " asks for them"
+)
 
 
 def rustls_key_log(elf: Elf) -> KeyLog:

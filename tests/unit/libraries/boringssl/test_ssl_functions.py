@@ -107,7 +107,9 @@ def test_the_command_shows_the_evidence(capsys: pytest.CaptureFixture[str]) -> N
     assert "BoringSSL by the errors of third_party/boringssl-with-bazel/ssl/ssl_lib.cc" in shown
     assert "  for: it returns -1, 0, what a callee returned or what a callee stored" in shown
     assert print_tls_functions(path, as_json=True) == 0
-    library, *functions = map(json.loads, capsys.readouterr().out.splitlines())
+    decided, library, *functions = map(json.loads, capsys.readouterr().out.splitlines())
+    assert decided["type"] == "tls_file"
+    assert decided["said"][0].startswith("boringssl is probed at ")
     assert library["type"] == "tls_library"
     assert library["fields"].keys() >= {"server", "sni"}
     assert library["refusal"] is None
