@@ -65,7 +65,7 @@ sys.exit(main())
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: build/wheel help check lock demo deb test test-all measured test-kernels test-rust rust test-go go test-libraries test-boringssl test-preload s2n lint unit fuzz live oldest-kernel bench bench-long soak soak-agent format clean
+.PHONY: build/wheel help check lock api demo deb test test-all measured test-kernels test-rust rust test-go go test-libraries test-boringssl test-preload s2n lint unit fuzz live oldest-kernel bench bench-long soak soak-agent format clean
 .DELETE_ON_ERROR:
 
 help:
@@ -85,6 +85,7 @@ help:
 	@echo "make bench   measure all, beside other tools; bench-long: memory for ten minutes"
 	@echo "make soak    a mixed load for SOAK_SECONDS, 900 by itself, then faults; writes their table"
 	@echo "make soak-agent  an agent for half an hour"
+	@echo "make api     write pages about the library, in build/api"
 	@echo "make format  bring the sources into form"
 	@echo "make clean   remove what was built"
 
@@ -211,6 +212,9 @@ format: .cache/developer
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(C_SOURCES)
+
+api: .cache/check
+	$(BIN)/python -m docs.api
 
 clean:
 	rm -rf .venv .cache $(COMPILED) build dist
