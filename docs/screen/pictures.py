@@ -53,7 +53,7 @@ def main() -> None:
 def _captured(server: Server, certificate: Path, folder: Path) -> tuple[list[bytes], list[str]]:
     """Return the lines of a capture of the server, and what sslsniff said."""
     lines = folder / "lines"
-    command = [_SSLSNIFF, "--pid", str(server.pid), "--json", "--frames", "-o", lines]
+    command = [str(_SSLSNIFF), "--pid", str(server.pid), "--json", "--frames", "-o", str(lines)]
     sniffer = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert sniffer.stderr is not None
     notes = [sniffer.stderr.readline().rstrip()]
