@@ -36,6 +36,7 @@ def test_the_corpus_is_there() -> None:
     assert len(FILES) >= 136
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 100, Random(0)], ids=["bytes", "hundreds", "random"])
 @pytest.mark.parametrize("side", [C, S])
 def test_never_raises_and_is_chunked_at_will(side: Any, size: int | Random) -> None:

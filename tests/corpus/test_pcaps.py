@@ -20,6 +20,7 @@ def read(capture: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: path.stem)
 def test_a_capture_decodes_to_its_lines(capture: Path) -> None:
     expected = capture.with_suffix(".expected.jsonl").read_text("utf-8").splitlines()
@@ -30,6 +31,7 @@ def test_there_are_captures() -> None:
     assert len(CAPTURES) >= 3
 
 
+@pytest.mark.slow
 def test_unknown_headers_are_null_and_never_wrong() -> None:
     lines = read(PCAPS / "http2-joined-in-the-middle.pcapng")
     targets = [line["request"]["target"] for line in lines if line["type"] == "exchange"]  # type: ignore[index]

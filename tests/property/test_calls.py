@@ -1,11 +1,14 @@
 """Whatever hits come, in whatever order: each call ends once, and few are kept."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sslsniff.fetching.trace_places import Place, PlaceKind
 from sslsniff.functions.calls.call_builder import CallBuilder
 from tests.unit.traced import Journal, hit, place
+
+pytestmark = pytest.mark.tools
 
 MOST_OPEN = 5
 

@@ -26,6 +26,8 @@ from sslsniff.decoders.messages import (
 from sslsniff.decoders.sender_guess import guess_sender, starts_message
 from tests.unit.decoders.wires import END, C, S, Step, frame, merge, run
 
+pytestmark = pytest.mark.tools
+
 MAKERS: dict[str, Callable[[], Decoder]] = {
     # Through the detector, so that a switch of protocols is followed.
     "http1": lambda: Detector("http/1.1"),

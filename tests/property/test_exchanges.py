@@ -10,6 +10,8 @@ from sslsniff.core.model import Exchange
 from tests.unit.core.exchanges.wire import READ, WRITE, Wire
 from tests.unit.decoders.wires import C, S
 
+pytestmark = pytest.mark.tools
+
 BODY = b"Content-Length: 5\r\n\r\nhello"
 CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nT: 1\r\n\r\n"
 

@@ -4,6 +4,7 @@ import random
 import ssl
 import struct
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +21,7 @@ def protocol(*pieces: tuple[Side, bytes]) -> str:
     return detector.protocol
 
 
+@pytest.mark.tools
 @settings(max_examples=100, deadline=None)
 @given(seed=st.integers(0, 1 << 60), side=st.sampled_from(Side))
 def test_random_bytes(seed: int, side: Side) -> None:
@@ -27,6 +29,7 @@ def test_random_bytes(seed: int, side: Side) -> None:
     assert protocol((side, random.Random(seed).randbytes(SIZE))) == "unknown"
 
 
+@pytest.mark.tools
 @settings(max_examples=200, deadline=None)
 @given(
     tags=st.lists(st.integers(0, 255), min_size=1, max_size=3),
@@ -39,6 +42,7 @@ def test_tags_and_lengths(tags: list[int], texts: list[bytes], side: Side) -> No
     assert protocol((side, data)) in {"unknown", "http/1.1", "http/2"}
 
 
+@pytest.mark.tools
 @settings(max_examples=100, deadline=None)
 @given(
     mean=st.integers(0, 255),
@@ -53,6 +57,7 @@ def test_sound(mean: int, deviation: int, seed: int, side: Side) -> None:
     assert protocol((side, data)) != "websocket"
 
 
+@pytest.mark.tools
 @settings(max_examples=100, deadline=None)
 @given(
     messages=st.lists(

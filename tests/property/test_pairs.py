@@ -258,6 +258,7 @@ JUMP_TO_NEXT = bytes.fromhex(
 )
 
 
+@pytest.mark.tools
 @given(code=made_up(), seed=st.integers(0, 1 << 32))
 @example(code=JUMP_TO_NEXT, seed=0)
 def test_made_up_functions(code: bytes, seed: int) -> None:
@@ -296,6 +297,7 @@ def test_reads_of_gnutls(series: str) -> None:
     assert min(results) <= 0 < max(results)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("series", test_call_chains.LIBRARIES)
 def test_inner_functions(series: str) -> None:
     """Those that the probes of a library are in, with whatever they find and are told."""

@@ -13,6 +13,8 @@ from tests.unit.captures import READ, WRITE, Step
 from tests.unit.redaction.test_redaction import Received, forms, joined, redact
 from tests.unit.redaction.traffic import cut
 
+pytestmark = pytest.mark.tools
+
 FORMS = [form for form in forms(SECRET.encode()) if form]
 
 

@@ -190,6 +190,7 @@ def test_real_functions_of_aarch64(series: str, name: str, with_return: bool) ->
     assert_site_serves(AARCH64, code, function.address, needed, with_return=with_return)
 
 
+@pytest.mark.tools
 @given(
     code=made_up(),
     arguments=st.lists(st.integers(0, 2**64 - 1), min_size=6, max_size=6),
@@ -206,6 +207,7 @@ def test_made_up_functions(
         assert_same(passing, needed | ({"rsp"} if with_return else set()))
 
 
+@pytest.mark.tools
 @given(
     pieces=st.lists(st.sampled_from(WORDS), min_size=1, max_size=8),
     arguments=st.lists(st.integers(0, 2**64 - 1), min_size=8, max_size=8),
@@ -223,6 +225,7 @@ def test_made_up_functions_of_aarch64(
         assert_same(passing, needed | ({*rules.by_return} if with_return else set()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("series", test_aarch64.TABLE)
 def test_an_aarch64_instruction_changes_no_other_registers(series: str) -> None:
     """Each by itself; but that paciasp signs an address is not seen: unicorn leaves it out."""

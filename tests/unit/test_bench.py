@@ -42,6 +42,7 @@ def test_page_is_changed_between_its_marks_only() -> None:
         report.put("above\n", "new\n")
 
 
+@pytest.mark.slow
 def test_plots_are_drawn_of_what_was_measured(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -8,6 +8,8 @@ import pytest
 
 from sslsniff.kernel.loaders.bcc_loader import source_text
 
+pytestmark = pytest.mark.tools
+
 ROOT = Path(__file__).parents[2]
 WARNINGS = ("-O2", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function")
 UNUSED = ("-Wno-unused-variable", "-Wno-unused-const-variable", "-Wno-undefined-internal")
@@ -18,6 +20,7 @@ TARGETS = {
 HEADERS = [(path, flags) for found, flags in TARGETS.items() for path in sorted(ROOT.glob(found))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("header", "target"), HEADERS, ids=[path.name for path, _ in HEADERS])
 def test_a_header_compiles_by_itself(header: Path, target: tuple[str, ...], tmp_path: Path) -> None:
     source = tmp_path / "alone.c"

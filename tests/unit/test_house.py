@@ -50,6 +50,7 @@ def imported(path: Path) -> set[str]:
     return found & MODULES.keys()
 
 
+@pytest.mark.slow
 def test_no_modules_import_each_other() -> None:
     """Nor any more of them in a circle, also where one is imported only when it is needed."""
     imports = {name: imported(path) - {name} for name, path in MODULES.items()}
@@ -81,6 +82,7 @@ def modules_of_tests(folder: Path) -> set[str]:
     return {name for name in found if name.split(".")[0] == "tests"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", [*BESIDE_TESTS, "tests/workload"])
 def test_nothing_outside_imports_a_test(folder: str) -> None:
     """Only what makes traffic is shared, and that imports no test either."""

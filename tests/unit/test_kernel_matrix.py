@@ -2,8 +2,12 @@
 
 import sys
 
+import pytest
+
 from tests.kernels.matrix import CASES
 from tests.workload.processes import run
+
+pytestmark = pytest.mark.slow
 
 
 def test_tests_exist() -> None:

@@ -46,6 +46,7 @@ def example() -> tuple[str, str]:
     return found[1], found[2]
 
 
+@pytest.mark.slow
 def test_the_example_prints_what_it_says() -> None:
     code, output = example()
     done = subprocess.run(
@@ -54,6 +55,7 @@ def test_the_example_prints_what_it_says() -> None:
     assert (done.stdout, done.stderr) == (output, "")
 
 
+@pytest.mark.slow
 def test_the_readmes_example_is_typed(tmp_path: Path) -> None:
     code, _ = example()
     user = tmp_path / "user.py"

@@ -32,6 +32,7 @@ def test_of_no_row():
 """
 
 
+@pytest.mark.slow
 def test_rows_are_what_tests_came_to(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(TESTS)
     command = [sys.executable, "-m", "pytest", "-q", "--junitxml=it.xml", "-p", "tests.conftest"]

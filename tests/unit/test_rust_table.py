@@ -44,6 +44,7 @@ def rows(tmp_path: Path) -> dict[tuple[str, str], tuple[str, ...]]:
     }
 
 
+@pytest.mark.slow
 def test_a_cell_is_what_all_of_its_tests_came_to(
     rows: dict[tuple[str, str], tuple[str, ...]],
 ) -> None:

@@ -1,6 +1,10 @@
 """docs/sites.md says what is so."""
 
+import pytest
+
 from tests import site_table
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_tables_are_of_the_libraries_that_there_are() -> None:

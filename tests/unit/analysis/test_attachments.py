@@ -116,6 +116,7 @@ def test_where_the_internal_function_is_dear_the_usual_ones_are_not(
             ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("series", [*libraries.OPENSSL, "boringssl"])
 def test_with_cookies_all_places_of_data_are_cheap(series: str) -> None:
     found = attach(libraries.library(series).path, INSTRUCTIONS)
@@ -127,6 +128,7 @@ def test_with_cookies_all_places_of_data_are_cheap(series: str) -> None:
     assert data == (plain if series == "boringssl" else {"c_call_enter", "c_return"})
 
 
+@pytest.mark.slow
 def test_with_cookies_nearly_all_places_in_a_program_are_cheap() -> None:
     """But those of DTLS, whose count is stored after the last of them."""
     found = attach(str(NODE), INSTRUCTIONS)
@@ -160,6 +162,7 @@ def test_without_cookies_the_calling_convention_must_do(series: str) -> None:
             assert data[each.offset : each.offset + 2].removeprefix(b"\xf3")[:1] == b"\xc3"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", [TRAMPOLINE, PLAIN_INSTRUCTIONS])
 def test_a_program_with_the_library_inside(style: ReturnStyle) -> None:
     """Node.js: the internal functions are compiled into the public ones, even into those for early
@@ -199,6 +202,7 @@ def test_a_program_with_the_library_inside(style: ReturnStyle) -> None:
     assert all(each.cost is Cost.EMULATED for each in found.probes if each.program in DATA)
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize(
     ("inner", "rows"),
     [
@@ -242,6 +246,7 @@ def test_a_library_that_only_calls_openssl_is_none() -> None:
     assert isinstance(attempt(_ssl.__file__, TRAMPOLINE), Refusal)
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize(
     ("source", "reason"),
     [

@@ -13,6 +13,8 @@ from sslsniff.machine_code.stripped.stripped_code import cold_parts
 from sslsniff.matching.placing import entry_probes
 from sslsniff.matching.probe_set import Attachment, ReturnStyle, UnfitError
 
+pytestmark = pytest.mark.tools
+
 SOURCE = r"""
 #include <stdlib.h>
 

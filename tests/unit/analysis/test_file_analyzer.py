@@ -69,6 +69,7 @@ def status(pid: int) -> dict[str, str]:
     return {name: value.strip() for name, _, value in (each.partition(":") for each in lines)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["notes", "names", "debug_link"])
 def test_a_small_file_on_disk_takes_no_long_time(
     kind: str, tmp_path: Path, analyzer: FileAnalyzer
@@ -101,6 +102,7 @@ def test_what_the_capture_has_in_memory_does_not_count(
         assert isinstance(finish(analyzer, path)[path], Attachment)
 
 
+@pytest.mark.slow
 def test_files_that_take_too_long_are_refused_and_keep_nobody_waiting(
     tmp_path: Path,
     analyzer: FileAnalyzer,
@@ -129,6 +131,7 @@ def test_files_that_take_too_long_are_refused_and_keep_nobody_waiting(
     assert time.monotonic() - began_s < 1
 
 
+@pytest.mark.slow
 def test_a_worker_has_no_rights_and_limits(
     tmp_path: Path, analyzer: FileAnalyzer, process: AnalysisProcess
 ) -> None:
@@ -154,6 +157,7 @@ def test_a_worker_has_no_rights_and_limits(
     wait_until(lambda: opened(pid) == {"hostile", "null", "socket"})
 
 
+@pytest.mark.slow
 def test_the_process_gives_up_its_rights_before_it_is_needed(process: AnalysisProcess) -> None:
     process.prepare()
     wait_until(lambda: status(process.pid)["NoNewPrivs"] == "1")
@@ -170,6 +174,7 @@ def opened(pid: int) -> set[str]:
     return {each.readlink().name.partition(":")[0] for each in files}
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_reported_and_others_go_on(
     tmp_path: Path, analyzer: FileAnalyzer, process: AnalysisProcess
 ) -> None:
@@ -202,6 +207,7 @@ def test_where_the_process_is_gone_files_are_refused(
     assert found.reason == "planning it failed (the process that did so ended)"
 
 
+@pytest.mark.slow
 def test_many_files_of_all_owners_are_planned(tmp_path: Path, analyzer: FileAnalyzer) -> None:
     """Those that only root can have written share a worker; where one ends it, others continue."""
     good = libraries.library("3.0").path
@@ -239,12 +245,14 @@ def job(analyzer: FileAnalyzer) -> Iterator[Job]:
     job.close()
 
 
+@pytest.mark.slow
 def test_a_sensible_answer_is_believed(job: Job) -> None:
     checked = planning_module._checked(job, answer_of(job.path))
     assert isinstance(checked.plan, Attachment)
     assert checked.is_lasting
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -265,6 +273,7 @@ def test_an_answer_that_makes_no_sense_is_not_believed(job: Job, change: dict[st
     assert len(checked.plan.reason) < 5000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("offset", ["header", "data", "beyond", -1])
 def test_probes_outside_of_code_are_not_believed(job: Job, offset: str | int) -> None:
     """A file that took over who looked into it could have them in the middle of anything."""
@@ -312,6 +321,7 @@ def test_no_other_file_is_opened_as_a_debug_file(
     assert all(Path(each).name == ".." for each in tried)
 
 
+@pytest.mark.tools
 def test_a_worker_is_kept_for_a_while_where_more_may_come(
     tmp_path: Path, analyzer: FileAnalyzer, process: AnalysisProcess
 ) -> None:

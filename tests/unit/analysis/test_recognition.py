@@ -80,6 +80,7 @@ def test_a_shared_library_is_probed(series: str, shown: str) -> None:
     assert (found.unprobed, found.left_out) == ((), ())
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("is_stripped", [False, True], ids=["whole", "stripped"])
 @pytest.mark.parametrize(
     ("library", "source", "shown", "others"),
@@ -121,6 +122,7 @@ def compile_program(source: str, program: Path, *options: str, linked: list[Path
     subprocess.run(command, input=source.encode(), check=True)
 
 
+@pytest.mark.tools
 def test_openssl_without_symbols_and_unwind_table_fits_return_probes(tmp_path: Path) -> None:
     """Its ``ssl_read_internal`` jumps on, and who calls it cannot be found (gcc -static)."""
     program = tmp_path / "program"
@@ -153,6 +155,7 @@ def test_programs_that_others_linked(file: str, shown: str | None, reason: str) 
     )
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize(("suite", "version"), [("bookworm", "1.5.8"), ("trixie", "1.8.0")])
 def test_haskell_is_known_by_the_names_of_its_types(
     suite: str, version: str, tmp_path: Path
@@ -168,6 +171,7 @@ OCAML_ERRORS = (
 )
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("errors", [OCAML_ERRORS, *((each,) for each in OCAML_ERRORS)])
 def test_ocaml_is_known_by_the_errors_in_its_data(errors: tuple[str, ...], tmp_path: Path) -> None:
     """As in semgrep 1.185.0, and in a client that was built with ocaml-tls 0.15.5."""
@@ -219,6 +223,7 @@ USERS = (
 """Programs that use a TLS library, libraries that know one by name, and those with no TLS."""
 
 
+@pytest.mark.slow
 def test_who_uses_a_library_is_not_taken_for_one() -> None:
     files = {path.resolve() for pattern in USERS for path in Path("/usr").glob(pattern)}
     rows = {path: recognised(path) for path in files}
@@ -226,6 +231,7 @@ def test_who_uses_a_library_is_not_taken_for_one() -> None:
     assert len(files) > 20
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize(
     "text",
     [

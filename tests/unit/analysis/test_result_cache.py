@@ -33,6 +33,7 @@ def entries(cache: Path) -> list[Path]:
     return sorted(cache.glob("*.json"))
 
 
+@pytest.mark.slow
 def test_a_second_look_needs_no_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = str(libraries.library("3.0").path)
     first = plan_file(path)
@@ -69,6 +70,7 @@ def test_what_another_code_found_is_not_believed(
     assert code() != before
 
 
+@pytest.mark.slow
 def test_the_key_covers_all_code_that_plans() -> None:
     """Each module that a worker imports, except for what confines it and reports its errors."""
     program = (
@@ -90,6 +92,7 @@ def test_the_key_covers_all_code_that_plans() -> None:
     assert needed <= set(result_cache.sources(package))
 
 
+@pytest.mark.slow
 def test_a_changed_file_is_looked_at_again(tmp_path: Path) -> None:
     path = tmp_path / "libssl.so"
     shutil.copy(libraries.library("3.0").path, path)
@@ -102,6 +105,7 @@ def test_a_changed_file_is_looked_at_again(tmp_path: Path) -> None:
     assert len(entries(tmp_path / "cache")) == 2
 
 
+@pytest.mark.slow
 def test_another_file_with_the_same_build_id_is_not_believed(tmp_path: Path) -> None:
     """Else a file made for it could put probes into the middle of instructions of a library."""
     real, made = libraries.library("3.0").path, tmp_path / "made"
@@ -117,6 +121,7 @@ def test_another_file_with_the_same_build_id_is_not_believed(tmp_path: Path) -> 
     assert second.probes != first.probes
 
 
+@pytest.mark.slow
 def test_entries_that_others_can_write_are_not_believed(tmp_path: Path) -> None:
     path = libraries.library("3.0").path
     status = path.stat()
@@ -139,6 +144,7 @@ def test_entries_that_others_can_write_are_not_believed(tmp_path: Path) -> None:
     assert load() is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -164,6 +170,7 @@ def test_entries_of_a_wrong_form_are_not_believed(
     assert plan_file(path) == first
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -195,6 +202,7 @@ def test_parts_of_a_wrong_form_are_not_believed(tmp_path: Path, change: dict[str
     assert plan_file(path) == first
 
 
+@pytest.mark.tools
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
 @given(data=st.binary(max_size=200))
 def test_arbitrary_entries_are_not_believed(tmp_path: Path, data: bytes) -> None:
@@ -206,6 +214,7 @@ def test_arbitrary_entries_are_not_believed(tmp_path: Path, data: bytes) -> None
     assert result_cache.load(path, Path(path).stat(), INSTRUCTIONS) is None
 
 
+@pytest.mark.slow
 def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("in the way")
     assert isinstance(plan_file(str(libraries.library("3.0").path)), Attachment)
@@ -224,6 +233,7 @@ def test_the_cache_does_not_grow_without_end(
     assert result_cache.load("file", status, INSTRUCTIONS) == Refusal("no", True, "a remedy")
 
 
+@pytest.mark.slow
 def test_libraries_that_are_not_probed_are_remembered(tmp_path: Path) -> None:
     path = str(libraries.java())
     found = plan_file(path)
@@ -232,6 +242,7 @@ def test_libraries_that_are_not_probed_are_remembered(tmp_path: Path) -> None:
     assert plan_file(path) == found
 
 
+@pytest.mark.tools
 def test_a_file_without_tls_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are most of those that a process maps: none should need a worker at the next start."""
     path = tmp_path / "program"
@@ -243,6 +254,7 @@ def test_a_file_without_tls_is_remembered(tmp_path: Path, monkeypatch: pytest.Mo
     assert plan_file(str(path)) == found
 
 
+@pytest.mark.slow
 def test_a_warm_look_is_fast() -> None:
     path = str(libraries.library("3.0").path)
     plan_file(path)
@@ -273,6 +285,7 @@ def test_parts_of_rustls_are_remembered(tmp_path: Path, tls_version: int | None)
         result_cache.store(found, file.stat(), INSTRUCTIONS)
 
 
+@pytest.mark.slow
 def test_where_secrets_are_seen_is_remembered_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -293,6 +306,7 @@ RSI = ["rsi", [], 0]
 PLACE = [0, RSI, None, RSI, RSI, RSI]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "log",
     [

@@ -49,6 +49,7 @@ def stripped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("style", ReturnStyle)
 def test_the_probes_are_those_that_symbols_lead_to(stripped: Path, style: ReturnStyle) -> None:
     """Except that SSL_clear, which few programs call, is not found."""
@@ -59,6 +60,7 @@ def test_the_probes_are_those_that_symbols_lead_to(stripped: Path, style: Return
     assert (named.found_by, found.found_by) == (None, "errors in its code")
 
 
+@pytest.mark.tools
 def test_fields_of_objects_are_where_accessors_find_them(stripped: Path) -> None:
     found = library(plan(stripped)).layout
     assert isinstance(found, ObjectLayout)
@@ -74,6 +76,7 @@ def test_fields_of_objects_are_where_accessors_find_them(stripped: Path) -> None
     assert found.server_mask == 1
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("name", ["grpcio", "curl_cffi"])
 def test_the_protocol_is_right_before_the_name_of_the_server(name: str, tmp_path: Path) -> None:
     """As in SSL3_STATE: pointer and size of the one, then a pointer to the other.
@@ -88,6 +91,7 @@ def test_the_protocol_is_right_before_the_name_of_the_server(name: str, tmp_path
     assert (found.alpn, found.alpn_length, found.sni_inner) == (488, 496, 504)
 
 
+@pytest.mark.slow
 def test_the_name_of_the_server_is_found_where_its_accessor_is_inlined() -> None:
     """Bun's own function gets an object with a pointer to BoringSSL's."""
     found = library(plan(BUN)).layout
@@ -102,6 +106,7 @@ def test_a_module_with_parts_elsewhere_has_all_probes(style: ReturnStyle) -> Non
     assert {each.program for each in part.probes} == PROGRAMS
 
 
+@pytest.mark.tools
 def test_each_probe_is_where_an_instruction_begins() -> None:
     path = program("grpcio")
     part = library(plan(path))
@@ -126,6 +131,7 @@ def test_each_probe_is_where_an_instruction_begins() -> None:
         assert f" {address:x}:\t" in shown
 
 
+@pytest.mark.slow
 def test_a_plan_is_the_same_after_the_cache() -> None:
     path = program("grpcio")
     found = plan(path)
@@ -137,6 +143,7 @@ def test_a_long_search_is_not_begun_at_once() -> None:
         make_attachment(elf, ReturnStyle.INSTRUCTIONS, may_search_long=False)
 
 
+@pytest.mark.slow
 def test_a_long_search_is_reported_and_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,6 +165,7 @@ def test_a_long_search_is_reported_and_made(
         assert {each.program for each in library(found).probes} == PROGRAMS
 
 
+@pytest.mark.tools
 def test_a_damaged_function_is_not_probed(stripped: Path, tmp_path: Path) -> None:
     """The reason says which one, and what is against it."""
     with Elf(str(program("curl_cffi"))) as elf:

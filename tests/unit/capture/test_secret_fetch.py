@@ -3,6 +3,7 @@
 import io
 import struct
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,6 +40,7 @@ def test_what_could_not_be_read_is_no_secret() -> None:
     assert read_secret(fetched(b"CLIENT_RANDOM", b"r" * 32, 0, b"s" * 64), 0) is None
 
 
+@pytest.mark.tools
 @given(st.binary(max_size=200), st.integers(0, 15))
 def test_any_bytes_are_one_line_or_none(data: bytes, failed: int) -> None:
     secret = read_secret(data, failed)

@@ -25,6 +25,7 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(result_cache, "folder", lambda: tmp_path / "cache")
 
 
+@pytest.mark.slow
 def test_what_is_no_program_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("hello")
     for name, reason in [("text", "is not an ELF file"), ("missing", "cannot read")]:
@@ -50,6 +51,7 @@ def tls_process(*libraries_to_load: Path) -> Iterator[int]:
             process.kill()
 
 
+@pytest.mark.slow
 def test_processes_with_a_library_are_found(tmp_path: Path) -> None:
     copy = tmp_path / "libssl.so.3"
     shutil.copy("/usr/lib/x86_64-linux-gnu/libssl.so.3", copy)
@@ -73,6 +75,7 @@ def test_processes_with_a_library_are_found(tmp_path: Path) -> None:
         assert asked.files == usage.files
 
 
+@pytest.mark.tools
 def test_installed_libraries_of_one_kind() -> None:
     """Without attach cookies a second kind would hide the details of the first."""
     command = Scope(programs=("true",))

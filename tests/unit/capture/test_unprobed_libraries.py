@@ -64,6 +64,7 @@ def test_a_process_from_before_is_found(cat: int) -> None:
         assert unprobed.sums() == []
 
 
+@pytest.mark.tools
 def test_a_process_that_was_to_be_watched_may_be_gone(cat: int) -> None:
     with subprocess.Popen(["true"]) as gone:
         gone.wait()
@@ -130,6 +131,7 @@ def test_a_file_that_changed_has_what_it_has_now(cat: int) -> None:
     assert unprobed.sums() == []
 
 
+@pytest.mark.slow
 def test_made_up_libraries_are_bounded(tmp_path: Path) -> None:
     """Somebody maps thousands of files that tell thousands of versions and reasons."""
     unprobed = UnprobedLibraries(Scope(pids=(1,)), NAMES.get)

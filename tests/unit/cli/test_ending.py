@@ -10,6 +10,8 @@ import pytest
 
 from sslsniff.cli.ending import _WRITERS
 
+pytestmark = pytest.mark.slow
+
 BEGIN = """
 import os, signal, sys, time
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup may run the tests

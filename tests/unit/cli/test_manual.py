@@ -28,6 +28,7 @@ def test_the_manual_has_every_option() -> None:
     assert [each for each in sorted(options() - {"--help"}) if f"\\fB{each}\\fR" not in shown] == []
 
 
+@pytest.mark.tools
 def test_the_manual_is_one() -> None:
     """No warning comes of it, and it begins as all do."""
     done = subprocess.run(
@@ -37,6 +38,7 @@ def test_the_manual_is_one() -> None:
     assert done.stdout.startswith("SSLSNIFF(1)")
 
 
+@pytest.mark.tools
 def test_its_sections_are_in_the_usual_order() -> None:
     """man-pages(7); the main options are before those of subcommands."""
     shown = subprocess.run(

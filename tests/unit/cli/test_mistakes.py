@@ -19,6 +19,7 @@ def run(*arguments: str | Path, **environment: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, (done.stderr.splitlines() or [""])[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -44,6 +45,7 @@ def test_options_in_one_word_are_known() -> None:
     assert run(SSLSNIFF, "read", CAPTURE, "-vv", "--color=never")[0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["-o", "--pcap", "--har", "--report", "--chrome-trace"])
 def test_an_output_to_dev_null(option: str) -> None:
     code, _, error = run(SSLSNIFF, "read", CAPTURE, "-v", option, "/dev/null")
@@ -51,6 +53,7 @@ def test_an_output_to_dev_null(option: str) -> None:
     assert Path("/dev/null").is_char_device()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "no_color", "is_coloured"),
     [
@@ -79,6 +82,7 @@ def test_no_color(arguments: tuple[str, ...], no_color: str, is_coloured: bool) 
     assert (b"\x1b[3" in shown or b"\x1b[1" in shown) == is_coloured
 
 
+@pytest.mark.slow
 def test_a_screen_whose_errors_go_into_a_file(tmp_path: Path) -> None:
     terminal, other = os.openpty()
     with (tmp_path / "errors").open("w") as errors:

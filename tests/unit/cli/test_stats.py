@@ -13,6 +13,8 @@ from sslsniff.statistics.outcome import Outcome
 from tests.terminal import shown_on_terminal
 from tests.unit.captures import READ, WRITE, Taker, answer, get
 
+pytestmark = pytest.mark.slow
+
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")
 PCAPS = Path(__file__).parents[3] / "pcaps"
 CAPTURES = sorted(PCAPS.glob("*.pcap*"))

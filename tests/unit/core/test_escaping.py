@@ -33,6 +33,7 @@ def test_what_is_shown(raw: str, shown: str) -> None:
     assert escape(raw) == shown
 
 
+@pytest.mark.slow
 def test_every_character() -> None:
     """What passes is neither of category C or a line end (Unicode) nor of no width at all."""
     passed = {char for char in map(chr, range(sys.maxunicode + 1)) if escape(char) == char}
@@ -46,6 +47,7 @@ def test_lines_stay_lines() -> None:
     assert escape_lines("a\r\n\tb\x1bc\rd") == "a\n\tb\\x1bc\\x0dd"
 
 
+@pytest.mark.slow
 def test_json_means_the_same() -> None:
     """Every character, also those beyond 16 bits and lone surrogates."""
     text = "".join(map(chr, range(sys.maxunicode + 1)))

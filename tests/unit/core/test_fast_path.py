@@ -101,6 +101,7 @@ acts = st.lists(
 )
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("make", SINKS.values(), ids=SINKS)
 @given(acts, st.booleans(), st.integers(0, 2))
 def test_same_as_the_long_way(
@@ -143,6 +144,7 @@ half_acts = st.lists(
 )
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("make", SINKS.values(), ids=SINKS)
 @given(half_acts)
 def test_same_as_the_long_way_with_halves(make: Make, acts: list[tuple[int, str, bytes]]) -> None:

@@ -104,6 +104,7 @@ def numbered(prefix: str, members: Iterable[Enum | None]) -> dict[str, int]:
     }
 
 
+@pytest.mark.slow
 def test_enums_are_those_of_the_object() -> None:
     found = enums(OBJECT)
     assert found["event_kind"] == {f"EVENT_{each.name}": each for each in EventKind}

@@ -42,6 +42,7 @@ def test_whole(name: str) -> None:
     assert decode(encode(TEXT), coded(coding)) == Decoded(TEXT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ENCODERS)
 def test_whole_and_large(name: str) -> None:
     """What does not compress comes in large blocks, which the libraries give in pieces."""
@@ -51,6 +52,7 @@ def test_whole_and_large(name: str) -> None:
         assert decode(encode(data), coded(coding)) == Decoded(data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ENCODERS)
 def test_cut_gives_what_can_be_had(name: str) -> None:
     coding, encode = ENCODERS[name]
@@ -76,6 +78,7 @@ def test_damaged_is_told(coding: str) -> None:
     assert decode(b"\xff\x00no such thing" * 9, coded(coding)).error is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd"])
 def test_bombs_are_cut(coding: str) -> None:
     encode = ENCODERS[coding][1]
@@ -86,6 +89,7 @@ def test_bombs_are_cut(coding: str) -> None:
     assert len(got.data) <= 2_000_000
 
 
+@pytest.mark.slow
 def test_ratio_is_limited() -> None:
     bomb = brotli.compress(bytes(30_000_000))
     for body, coding in ((bomb, "br"), (brotli.compress(bomb), "br, br")):

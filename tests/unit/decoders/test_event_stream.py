@@ -182,6 +182,7 @@ pieces = st.lists(
 ).map(b"".join)
 
 
+@pytest.mark.tools
 @given(body=pieces, size=st.integers(1, 7))
 def test_any_chunking_gives_the_same_events(body: bytes, size: int) -> None:
     assert read(body, size=size) == read(body)

@@ -97,6 +97,7 @@ def test_what_cannot_be_decompressed_is_passed_on(coding: str | None, error: str
     ]
 
 
+@pytest.mark.slow
 def test_bombs_are_cut() -> None:
     bomb = gzip.compress(bytes(64 << 20))
     cut, after = read([prefixed(bomb, 1) + prefixed(b"ok")], coding="gzip")
@@ -262,6 +263,7 @@ noise = st.lists(
 )
 
 
+@pytest.mark.tools
 @given(
     steps=noise,
     kind=st.sampled_from([PLAIN, WEB, WEB_TEXT]),

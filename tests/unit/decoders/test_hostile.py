@@ -45,6 +45,7 @@ WIRES: dict[str, tuple[Side, bytes]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WIRES)
 @pytest.mark.parametrize("make", [Http1Decoder, Http2Decoder, Detector])
 @pytest.mark.parametrize("size", [1 << 30, 16384, 1])

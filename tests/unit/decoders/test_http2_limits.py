@@ -69,6 +69,7 @@ def test_the_table_is_right_behind_what_was_left_out() -> None:
     assert last.headers.omitted is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", [4096, 65536])
 def test_usual_header_lists_are_never_cut(table: int) -> None:
     """A connection that is busy for long, all of whose fields are entries of the table."""

@@ -151,6 +151,7 @@ def test_totals() -> None:
     assert not Http2Decoder().totals()
 
 
+@pytest.mark.tools
 @given(
     st.lists(
         st.tuples(

@@ -17,6 +17,8 @@ from tests.unit.captures import READ, WRITE, Taker, tshark_values
 from tests.unit.decoders.traffic import gather, h2_traffic
 from tests.unit.decoders.wires import END, C, S, Step, run
 
+pytestmark = pytest.mark.tools
+
 randoms = st.integers(0, 1 << 32).map(Random)
 
 

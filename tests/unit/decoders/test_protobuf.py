@@ -127,6 +127,7 @@ hellos = st.recursive(
 )
 
 
+@pytest.mark.tools
 @given(message=hellos)
 def test_the_library_made_it(message: object) -> None:
     data = message.SerializeToString()  # type: ignore[attr-defined]
@@ -158,6 +159,7 @@ def encode(fields: list[Field]) -> bytes:
     return out
 
 
+@pytest.mark.tools
 @given(data=st.binary())
 def test_anything_may_come(data: bytes) -> None:
     parse(data)

@@ -269,6 +269,7 @@ def test_a_length_of_2_to_the_62_is_only_counted() -> None:
     assert run(decoder, [(S, b"\x81\x02ok")]) == [text(b"ok")]
 
 
+@pytest.mark.slow
 def test_bombs_are_cut_and_the_rest_goes_on() -> None:
     state = zlib.compressobj(9, wbits=-15)
     bomb = state.compress(bytes(1 << 26)) + state.flush(zlib.Z_SYNC_FLUSH)
@@ -292,6 +293,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("make", [plain, joined, Detector])
 @pytest.mark.parametrize("size", [1 << 30, 1000])
@@ -314,6 +316,7 @@ messages_sent = st.lists(
 )
 
 
+@pytest.mark.tools
 @settings(deadline=None)
 @given(sent=messages_sent, with_deflate=st.booleans(), size=st.integers(1, 5000))
 def test_wsproto_made_it(
@@ -366,6 +369,7 @@ wires = st.lists(
 )
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("make", [plain, compressed, joined])
 @settings(deadline=None)
 @given(wire=wires, size=st.integers(1, 9))

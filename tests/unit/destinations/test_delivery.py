@@ -3,6 +3,8 @@
 import threading
 import time
 
+import pytest
+
 from sslsniff.destinations.delivery import Delivery
 
 PATIENCE_S = 10
@@ -71,6 +73,7 @@ def test_all_are_delivered_in_order_and_in_batches() -> None:
     assert said == ["items to r: 95 delivered, 0 dropped"]
 
 
+@pytest.mark.slow
 def test_one_item_is_not_kept_for_long() -> None:
     receiver = Receiver()
     items = delivery(receiver, [])
@@ -79,6 +82,7 @@ def test_one_item_is_not_kept_for_long() -> None:
     items.close(PATIENCE_S, receiver.abort)
 
 
+@pytest.mark.slow
 def test_an_outage_is_bridged() -> None:
     receiver, said = Receiver(), list[str]()
     receiver.is_down = True
@@ -97,6 +101,7 @@ def test_an_outage_is_bridged() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_what_has_no_room_is_dropped_and_counted() -> None:
     receiver, said = Receiver(), list[str]()
     receiver.is_down = True
@@ -115,6 +120,7 @@ def test_what_has_no_room_is_dropped_and_counted() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_batch_that_is_never_taken_is_given_up() -> None:
     receiver, said = Receiver(), list[str]()
     receiver.is_down = True
@@ -132,6 +138,7 @@ def test_a_batch_that_is_never_taken_is_given_up() -> None:
     assert said[-1] == "items to r: 1 delivered, 1 dropped"
 
 
+@pytest.mark.slow
 def test_the_end_does_not_wait_for_a_receiver_that_hangs() -> None:
     receiver, said = Receiver(), list[str]()
     receiver.hangs = True
@@ -144,6 +151,7 @@ def test_the_end_does_not_wait_for_a_receiver_that_hangs() -> None:
     assert said[-1] == "items to r: 0 delivered, 25 dropped"
 
 
+@pytest.mark.slow
 def test_a_source_that_can_wait_loses_nothing() -> None:
     receiver, said = Receiver(), list[str]()
     receiver.is_down = True
@@ -156,6 +164,7 @@ def test_a_source_that_can_wait_loses_nothing() -> None:
     assert said[-1] == "items to r: 500 delivered, 0 dropped"
 
 
+@pytest.mark.slow
 def test_an_exception_does_not_end_the_delivery() -> None:
     said: list[str] = []
     attempts: list[list[int]] = []

@@ -53,6 +53,7 @@ def numbers(queue: LineQueue) -> list[int]:
     return [int(line.rstrip(b".")) for line in queue.lines()]
 
 
+@pytest.mark.slow
 def test_all_lines_come_in_order_and_their_memory_is_freed(queue: LineQueue) -> None:
     count = 50_000
     found: list[int] = []
@@ -72,6 +73,7 @@ def test_a_line_waits_until_it_is_whole(queue: LineQueue) -> None:
     assert [*queue.lines()] == [b"two", b""]
 
 
+@pytest.mark.slow
 def test_the_writer_waits_while_much_is_not_read(queue: LineQueue) -> None:
     count = 2 * MOST_WAITING_BYTES // LINE_BYTES
     with writing(queue, count) as process:

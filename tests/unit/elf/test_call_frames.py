@@ -10,6 +10,8 @@ from sslsniff.elf.call_frames import RegisterOffset, RuleKind, call_frame_at, cf
 from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.frame_descriptions import FrameDescriptions
 
+pytestmark = pytest.mark.tools
+
 SOURCE = """
 #include <stdio.h>
 #include <stdlib.h>

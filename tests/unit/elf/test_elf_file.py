@@ -79,6 +79,7 @@ def test_code_and_build_id_are_what_pyelftools_reads(library: Path) -> None:
         assert elf.offset(function.address) == text["sh_offset"] + at
 
 
+@pytest.mark.slow
 def test_functions_without_symbols_have_their_unwind_length(library: Path) -> None:
     with library.open("rb") as file, Elf(str(library)) as elf:
         frames = [
@@ -93,6 +94,7 @@ def test_functions_without_symbols_have_their_unwind_length(library: Path) -> No
             assert elf.function_at(start + 1) is None
 
 
+@pytest.mark.tools
 def test_stubs_lead_where_objdump_says(library: Path) -> None:
     shown = subprocess.run(
         ["objdump", "-d", "--no-show-raw-insn", library], capture_output=True, text=True, check=True
@@ -108,6 +110,7 @@ def test_stubs_lead_where_objdump_says(library: Path) -> None:
             assert elf.name_in(slot + 1) is None
 
 
+@pytest.mark.tools
 def test_a_name_that_ends_a_longer_one_is_found(tmp_path: Path) -> None:
     source = "int my_SSL_read(void) { return 1; } int SSL_read(void) { return 2; }"
     with Elf(str(compiled(tmp_path, source, "-shared", "-fPIC", "-s"))) as elf:
@@ -119,6 +122,7 @@ def test_a_name_that_ends_a_longer_one_is_found(tmp_path: Path) -> None:
         assert elf.function("SSL_rea") is None
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("style", ["gnu", "sysv", "both"])
 def test_what_a_library_exports_is_found_by_any_table(style: str, tmp_path: Path) -> None:
     source = "int other(void); static int own(void) { return 1; } int data;" + "".join(
@@ -130,6 +134,7 @@ def test_what_a_library_exports_is_found_by_any_table(style: str, tmp_path: Path
         assert not any(map(elf.exports, ["other", "own", "data", "f200", "f", ""]))
 
 
+@pytest.mark.tools
 @given(data=st.data())
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_damage_to_the_table_of_hashes_raises_nothing_else(
@@ -154,6 +159,7 @@ def _written(folder: Path, data: bytes) -> Path:
     return path
 
 
+@pytest.mark.tools
 def test_symbols_of_a_program_that_exports_none_are_found(tmp_path: Path) -> None:
     source = "int SSL_read(int a) { return a; } int main(void) { return SSL_read(0); }"
     path = compiled(tmp_path, source)
@@ -164,11 +170,13 @@ def test_symbols_of_a_program_that_exports_none_are_found(tmp_path: Path) -> Non
         assert elf.function("SSL_read") is None
 
 
+@pytest.mark.tools
 def test_data_is_no_function(tmp_path: Path) -> None:
     with Elf(str(compiled(tmp_path, "int SSL_read = 3;", "-shared", "-fPIC"))) as elf:
         assert elf.function("SSL_read") is None
 
 
+@pytest.mark.tools
 def test_a_symbol_without_length_has_that_of_its_frame(tmp_path: Path) -> None:
     assembly = (
         'asm(".globl SSL_read\\n.type SSL_read,@function\\nSSL_read:\\n.cfi_startproc\\n'
@@ -232,6 +240,7 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
             Elf(str(tmp_path / name))
 
 
+@pytest.mark.tools
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
 @given(data=st.data())
 def test_a_file_cut_off_anywhere_is_refused(
@@ -242,6 +251,7 @@ def test_a_file_cut_off_anywhere_is_refused(
         open_written(tmp_path / "cut", whole[:size])
 
 
+@pytest.mark.tools
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
 @given(place=st.integers(0, 4096), value=st.binary(min_size=1, max_size=16))
 def test_damage_to_the_headers_raises_nothing_else(

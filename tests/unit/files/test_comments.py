@@ -99,6 +99,7 @@ def test_forged_descriptions_are_ignored(changed: dict[str, object]) -> None:
     assert parse((json.dumps(values | changed),)) is None
 
 
+@pytest.mark.tools
 @given(st.text())
 def test_any_text(tail: str) -> None:
     parse(('{"sslsniff": 1' + tail,))

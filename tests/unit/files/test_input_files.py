@@ -111,6 +111,7 @@ def test_damage_is_told(capture: Path, tmp_path: Path) -> None:
     assert "cut off or damaged" in source.warnings[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pack", "most_kib"), [(gzip.compress, 40_000), (zstandard.compress, 72_000)]
 )
@@ -124,6 +125,7 @@ def test_bomb_takes_little_memory(
     assert peak_kib < most_kib
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
 def test_pipe(capture: Path, pack: Callable[[bytes], bytes]) -> None:
     named = subprocess.run([SSLSNIFF, "read", capture, "--json"], capture_output=True, check=True)
@@ -137,6 +139,7 @@ def test_pipe(capture: Path, pack: Callable[[bytes], bytes]) -> None:
     assert len(piped.stdout.splitlines()) > 500
 
 
+@pytest.mark.slow
 def test_what_comes_slowly_is_shown_at_once(capture: Path) -> None:
     raw = capture.read_bytes()
     with subprocess.Popen(
@@ -152,6 +155,7 @@ def test_what_comes_slowly_is_shown_at_once(capture: Path) -> None:
         assert len(process.stdout.readlines()) >= 499
 
 
+@pytest.mark.slow
 def test_terminal_is_no_capture() -> None:
     _, terminal = os.openpty()
     done = subprocess.run(
@@ -161,6 +165,7 @@ def test_terminal_is_no_capture() -> None:
     assert done.stderr == "sslsniff: standard input is a terminal: name a file, or pipe one in\n"
 
 
+@pytest.mark.slow
 def test_closed_standard_input() -> None:
     done = subprocess.run(
         ["sh", "-c", f"{SSLSNIFF} read - <&-"], capture_output=True, text=True, timeout=20

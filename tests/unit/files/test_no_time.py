@@ -55,6 +55,7 @@ def read(*arguments: str | Path) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout
 
 
+@pytest.mark.slow
 def test_json_lines(capture: Path) -> None:
     lines = [json.loads(line) for line in read("read", capture, "--json").splitlines()]
     assert {line.get("time") for line in lines} == {None}
@@ -62,6 +63,7 @@ def test_json_lines(capture: Path) -> None:
     assert (exchange["duration_ms"], exchange["first_byte_ms"]) == (None, None)
 
 
+@pytest.mark.slow
 def test_other_outputs(capture: Path, tmp_path: Path) -> None:
     assert read("read", capture).startswith("--:--:--")
     assert "1970" not in read("stats", capture)
@@ -73,12 +75,14 @@ def test_other_outputs(capture: Path, tmp_path: Path) -> None:
     assert set(pq.read_table(file)["time"].to_pylist()) == {None}
 
 
+@pytest.mark.slow
 def test_statistics_of_json_lines(capture: Path) -> None:
     lines = [json.loads(line) for line in read("read", capture, "--json").splitlines()]
     [exchange, *_] = [line for line in lines if line["type"] == "exchange"]
     assert Outcome.of_json(exchange).time_ns == 0
 
 
+@pytest.mark.slow
 def test_screen(tmp_path: Path) -> None:
     """Of an exchange with events, and of one that is not all in short lines: it has messages."""
     store = Store()
@@ -94,6 +98,7 @@ def test_screen(tmp_path: Path) -> None:
     assert "not known" in " ".join(each.text for each in exchange_lines(row, None))
 
 
+@pytest.mark.slow
 def test_frames_on_the_screen(tmp_path: Path) -> None:
     store = Store()
     for line in lines_of(without_times("h2-connect", tmp_path)):
@@ -103,6 +108,7 @@ def test_frames_on_the_screen(tmp_path: Path) -> None:
     assert first.text.split()[0] == "?"
 
 
+@pytest.mark.slow
 def test_archive(capture: Path, tmp_path: Path) -> None:
     """HAR needs a date: the entry says that it is none."""
     archive = tmp_path / "made.har"
@@ -117,6 +123,7 @@ def test_archive(capture: Path, tmp_path: Path) -> None:
     assert [each for each in timed if "comment" in each] == []
 
 
+@pytest.mark.slow
 def test_trace(capture: Path, tmp_path: Path) -> None:
     """All stand at the beginning, and say why."""
     trace = tmp_path / "trace.json"
@@ -128,6 +135,7 @@ def test_trace(capture: Path, tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_capture_files_read_back_have_none(capture: Path, tmp_path: Path) -> None:
     """A packet of pcap must have a time: 0 stands for one that is not known."""
     copy = tmp_path / "copy.pcapng"
@@ -142,6 +150,7 @@ def test_shares_of_a_capture_of_which_one_has_no_times() -> None:
     assert (whole.began_ns, whole.duration_ns) == (START_NS, 5)
 
 
+@pytest.mark.slow
 def test_report(capture: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     read("report", capture, "-o", page)

@@ -45,6 +45,7 @@ def test_other_sessions() -> None:
     assert read_hello(bytes(real)) == Hello(False, "example.org", "h2")
 
 
+@pytest.mark.tools
 @given(st.binary(max_size=80))
 def test_any_hello(body: bytes) -> None:
     for kind in (1, 2):
@@ -59,6 +60,7 @@ def test_records_are_recognised_without_their_handshake() -> None:
     assert not is_null_record(b"")
 
 
+@pytest.mark.tools
 @given(
     st.lists(st.binary(min_size=1, max_size=40), max_size=10),
     st.integers(1, 30),
@@ -89,6 +91,7 @@ def test_gap_in_a_record() -> None:
     assert unwrapper.feed(record(b"after")) == [b"after"]
 
 
+@pytest.mark.tools
 @given(st.lists(st.binary(max_size=100), max_size=20))
 def test_any_bytes_and_bounded(pieces: list[bytes]) -> None:
     unwrapper = Unwrapper()

@@ -165,6 +165,7 @@ def of(letters: str) -> list[tuple[str | None, bytes]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("numbers", NUMBERS.values(), ids=NUMBERS)
 @pytest.mark.parametrize("wraps", OVERLAPS.values(), ids=OVERLAPS)
 def test_equal_addresses(
@@ -177,6 +178,7 @@ def test_equal_addresses(
     assert decoded(tmp_path / "f", turns(*streams)) == of("ab")
 
 
+@pytest.mark.slow
 def test_equal_numbers_and_first_bytes(tmp_path: Path) -> None:
     """Each segment has one byte: the first that differs is the sixth."""
     streams = [
@@ -251,6 +253,7 @@ COPIES: dict[str, tuple[Wrap, Wrap]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lag", [0, 7])
 @pytest.mark.parametrize("wraps", COPIES.values(), ids=COPIES)
 def test_a_copy_adds_nothing(tmp_path: Path, wraps: tuple[Wrap, Wrap], lag: int) -> None:

@@ -38,6 +38,7 @@ def read(raw: bytes) -> tuple[list[Packet], bool]:
     return list(reader), reader.truncated
 
 
+@pytest.mark.tools
 @given(st.lists(st.tuples(st.binary(max_size=50), st.text(max_size=20)), max_size=5))
 def test_written_is_read(packets: list[tuple[bytes, str]]) -> None:
     assert read(written(*packets)) == (
@@ -100,6 +101,7 @@ def block_ends(raw: bytes) -> set[int]:
     return ends
 
 
+@pytest.mark.tools
 @given(st.data())
 def test_any_damage(data: st.DataObject) -> None:
     raw = bytearray(written((b"hello", "a comment"), (b"four", "")))

@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -102,6 +103,7 @@ def test_wraps() -> None:
     assert take(stream, 3, b"gh") == [(0, b"gh"), (0, b"ij")]
 
 
+@pytest.mark.tools
 @given(st.data())
 def test_any_order_gives_the_same_bytes(data: st.DataObject) -> None:
     whole = data.draw(st.binary(min_size=1, max_size=60))
@@ -123,6 +125,7 @@ def test_any_order_gives_the_same_bytes(data: st.DataObject) -> None:
     assert stream._early.bytes == 0
 
 
+@pytest.mark.tools
 @given(st.lists(st.tuples(st.integers(0, 2**32 - 1), st.binary(max_size=30), st.integers(0, 9))))
 def test_any_segments_account_for_every_byte(segments: list[tuple[int, bytes, int]]) -> None:
     stream = reassembler(0)

@@ -111,6 +111,7 @@ FACTS = (
 )
 
 
+@pytest.mark.tools
 @settings(max_examples=150, deadline=None)
 @given(st.lists(TAKEN, min_size=1, max_size=4), st.sampled_from(LAYOUTS), st.randoms())
 def test_written_is_read(
@@ -201,6 +202,7 @@ def test_classic_pcap_keeps_bytes_addresses_and_microseconds(layout: str, from_s
     assert isinstance(closed, Closed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pcap", "pcapng"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_every_cut(kind: str, layout: str, tmp_path: Path) -> None:
@@ -225,6 +227,7 @@ def test_every_cut(kind: str, layout: str, tmp_path: Path) -> None:
     assert len(counts) > 4
 
 
+@pytest.mark.tools
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_any_damage(data: st.DataObject) -> None:
@@ -243,6 +246,7 @@ def test_any_damage(data: st.DataObject) -> None:
         assert isinstance(event, Opened) or event.connection in opened  # type: ignore[union-attr]
 
 
+@pytest.mark.tools
 @given(st.binary(max_size=200))
 def test_any_file(raw: bytes) -> None:
     for start in (b"", b"\x0a\x0d\x0d\x0a", b"\xd4\xc3\xb2\xa1"):

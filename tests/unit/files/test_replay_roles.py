@@ -9,6 +9,8 @@ from tests.unit.captures import READ, WRITE, answer, get, http2_steps
 from tests.unit.files.foreign import FAR, NEAR, Wire
 from tests.unit.files.test_replay_foreign import read
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("preface", [False, True])
 def test_the_side_that_accepted_may_ask(tmp_path: Path, preface: bool) -> None:

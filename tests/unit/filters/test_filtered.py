@@ -208,6 +208,7 @@ def targets(*arguments: str | Path) -> list[str]:
     return [line["request"]["target"] for line in lines if line["type"] == "exchange"]
 
 
+@pytest.mark.slow
 def test_every_sink_is_filtered(capture: Path, tmp_path: Path) -> None:
     assert targets(capture) == ["/a", "/a", "/b", "/c"]
     assert targets(capture, "~c 404 | ~u /c") == ["/b", "/c"]
@@ -230,6 +231,7 @@ def test_every_sink_is_filtered(capture: Path, tmp_path: Path) -> None:
     assert len(chunks) == 4
 
 
+@pytest.mark.slow
 def test_the_filter_may_stand_before_and_behind_options(capture: Path) -> None:
     assert targets(capture, "--max-body", "1M", "~c 404") == ["/b"]
     assert targets("--force", capture, "~c 404") == ["/b"]
@@ -250,6 +252,7 @@ def test_a_word_alone_is_no_filter(arguments: list[str], said: str) -> None:
     assert said in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_a_wrong_filter_is_told_before_anything_is_opened(capture: Path, tmp_path: Path) -> None:
     written = tmp_path / "written.pcapng"
     done = read(capture, "~m GET & ~c x", "--pcap", written, code=2)

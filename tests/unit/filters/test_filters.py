@@ -99,6 +99,7 @@ def combinations(count: int) -> list[str]:
     return [" ".join(grown(2) for _ in range(choose.randint(1, 2))) for _ in range(count)]
 
 
+@pytest.mark.slow
 def test_mitmproxy_agrees() -> None:
     expressions = [*OPERATIONS, *JOINED, *combinations(200)]
     given = {"exchanges": as_json(EXCHANGES), "expressions": expressions}
@@ -108,6 +109,7 @@ def test_mitmproxy_agrees() -> None:
     assert sum(any(each) and not all(each) for each in theirs.values()) > 100
 
 
+@pytest.mark.slow
 def test_every_operator_of_mitmproxy_is_here_or_told_of() -> None:
     program = (
         "from mitmproxy.flowfilter import filter_int, filter_rex, filter_unary;"
@@ -287,6 +289,7 @@ def test_an_error_names_its_place(text: str, said: str, position: int) -> None:
     assert raised.value.expression == text
 
 
+@pytest.mark.tools
 @given(st.text(st.sampled_from(" ~abcdehmqstu!&|()'\"\\[*2x\n"), max_size=30))
 def test_no_text_raises_anything_else(text: str) -> None:
     with contextlib.suppress(FilterError):

@@ -13,6 +13,8 @@ from sslsniff.core.errors import SchemaError
 from sslsniff.forms.proto_set import ProtoSet
 from tests.unit.protos import descriptor_set
 
+pytestmark = pytest.mark.tools
+
 ROOT = Path(__file__).parents[3]
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")
 REMEDY = "make it with protoc --include_imports --descriptor_set_out=FILE"

@@ -94,11 +94,13 @@ def test_the_program_ends_well_without_a_probe(nop: bytes, tmp_path: Path) -> No
     assert subprocess.run([path], check=False).returncode == 0
 
 
+@pytest.mark.tools
 def test_a_nop_that_no_kernel_replaces_passes() -> None:
     """So a failure is the kernel's, not the program's."""
     assert nop_trial.is_kept_intact(NOP6)
 
 
+@pytest.mark.tools
 def test_kernels_without_multi_links_are_tried_too(monkeypatch: pytest.MonkeyPatch) -> None:
     known = nop_trial.is_kept_intact(NOP5)
     monkeypatch.setattr(uprobe_multi, "is_supported", lambda: False)
@@ -133,6 +135,7 @@ def test_a_file_that_cannot_be_read_is_not_probed(tmp_path: Path) -> None:
         place_check.check_places(str(tmp_path / "missing"), [0])
 
 
+@pytest.mark.tools
 def test_the_next_instruction_stands_for_a_nop(tmp_path: Path) -> None:
     """Unless a jump leads there: from the function, from afar, or perhaps from a table."""
     source = """

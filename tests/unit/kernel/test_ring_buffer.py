@@ -130,6 +130,7 @@ def test_what_is_taken_is_in_one_piece(kernel: KernelRing) -> None:
     assert len(kernel.ring.read_bytes(ALL)) == kernel.ring.release() == 0
 
 
+@pytest.mark.slow
 def test_a_reader_beside_a_writer(kernel: KernelRing) -> None:
     """The ring goes round many times; each record is read or counted as lost."""
     random, sent, discarded = Random(14), dict[int, int](), dict[int, int]()

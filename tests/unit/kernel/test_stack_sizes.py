@@ -13,6 +13,7 @@ import struct
 from functools import cache
 from typing import NamedTuple
 
+import pytest
 from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import SymbolTableSection
@@ -98,6 +99,7 @@ def together_bytes(name: str) -> int:
     return own + max(map(together_bytes, function.calls), default=0)
 
 
+@pytest.mark.slow
 def test_what_calls_each_other_has_room() -> None:
     found = {name: together_bytes(name) for name in functions()}
     assert max(found.values()) > MOST_TOGETHER_BYTES // 2

@@ -92,6 +92,7 @@ def test_go_that_passes_arguments_on_the_stack() -> None:
     assert place[1:] == tuple(Chain("rsp", (each,)) for each in (16, 24, 32, 56, 64))
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("library", ["libressl", "mbedtls", "nss", "s2n", "wolfssl"])
 def test_a_library_without_says_why(library: str, tmp_path: Path) -> None:
     path = compiled(tmp_path, "int nothing(void) { return 1; }")
@@ -99,6 +100,7 @@ def test_a_library_without_says_why(library: str, tmp_path: Path) -> None:
     assert re.search("no key log|only for a program|only to a program", reason)
 
 
+@pytest.mark.tools
 def test_two_labels_are_needed(tmp_path: Path) -> None:
     code = LOGS.format(size=32, first="CLIENT_RANDOM", second="EXPORTER_SECRET")
     assert random_in(compiled(tmp_path, code), "openssl") == Chain("rdi", (8,), 8)
@@ -107,12 +109,14 @@ def test_two_labels_are_needed(tmp_path: Path) -> None:
     assert reason == "the function that gets its secrets was not found"
 
 
+@pytest.mark.tools
 def test_the_client_random_has_32_bytes(tmp_path: Path) -> None:
     code = LOGS.format(size="size", first="CLIENT_RANDOM", second="EXPORTER_SECRET")
     reason = missing(compiled(tmp_path, code), "openssl")
     assert reason == "where its connections have the client random was not found"
 
 
+@pytest.mark.slow
 def test_damaged_copies(tmp_path: Path) -> None:
     """Either the same function, or none: never one that another text leads to."""
     whole = libraries.library(libraries.OPENSSL[0]).path

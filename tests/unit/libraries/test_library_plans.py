@@ -109,6 +109,7 @@ def libressl(tmp_path: Path, peek: str = "inner_peek", write: str = FINISHED) ->
     return compiled(tmp_path, source)
 
 
+@pytest.mark.tools
 def test_libressl_is_no_openssl(tmp_path: Path) -> None:
     """Its reads are probed in the function that SSL_read hands them to."""
     found = attempt(libressl(tmp_path))
@@ -116,6 +117,7 @@ def test_libressl_is_no_openssl(tmp_path: Path) -> None:
     assert programs(found, "libressl") == data
 
 
+@pytest.mark.tools
 def test_writes_that_end_with_a_jump_need_return_probes(tmp_path: Path) -> None:
     path = libressl(tmp_path, write=TAIL)
     found = attempt(path)
@@ -127,6 +129,7 @@ def test_writes_that_end_with_a_jump_need_return_probes(tmp_path: Path) -> None:
     assert programs(attempt(path, ReturnStyle.TRAMPOLINE), "libressl") == data
 
 
+@pytest.mark.tools
 def test_reads_are_not_probed_where_a_peek_would_count(tmp_path: Path) -> None:
     found = attempt(libressl(tmp_path, peek="inner"))
     assert isinstance(found, Refusal)

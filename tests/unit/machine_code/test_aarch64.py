@@ -104,12 +104,14 @@ def test_the_first_simulated_place_where_nothing_changed_is_taken(
     assert found == (expected and Site(AT + expected[0], expected[1]))
 
 
+@pytest.mark.tools
 @given(code=st.binary(max_size=64), with_return=st.booleans())
 def test_arbitrary_bytes_raise_nothing(code: bytes, with_return: bool) -> None:
     found = probe_sites.best_site(code, AT, ARGUMENTS, with_return=with_return, machine=MACHINE)
     assert found is None or (0 <= found.address - AT < len(code) and found.address % 4 == 0)
 
 
+@pytest.mark.tools
 @given(word=st.integers(0, 2**32 - 1))
 @example(word=0x05732800)  # tbl, which looks up a table
 def test_jumps_lead_where_capstone_says(word: int) -> None:

@@ -139,10 +139,12 @@ def work_of(folder: Path, *source: str) -> list[tuple[str, Signature]]:
         return sorted((names[each.function.address], each.signature) for each in found)
 
 
+@pytest.mark.tools
 def test_a_made_up_library(tmp_path: Path) -> None:
     assert work_of(tmp_path, INNER, TABLES, THROUGH, PUBLIC) == [("work", READS)]
 
 
+@pytest.mark.tools
 def test_a_table_that_no_public_function_returns(tmp_path: Path) -> None:
     """It is known by a function that it shares; what it has elsewhere is followed, too."""
     tables = """
@@ -165,6 +167,7 @@ def test_a_table_that_no_public_function_returns(tmp_path: Path) -> None:
 SOURCE = INNER + TABLES.replace("return TLS_method()", "return &methods") + THROUGH + PUBLIC
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -185,6 +188,7 @@ def test_a_function_that_does_not_hand_all_on(old: str, new: str, tmp_path: Path
     assert found == [("through", Signature("rdi", "rsi", "rcx"))]
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [

@@ -98,6 +98,7 @@ def test_a_call_from_no_function_is_no_certainty() -> None:
     assert direct_calls(TARGET, [code_with(RET)], lambda _: None) is None
 
 
+@pytest.mark.tools
 @given(code=st.binary(max_size=64))
 def test_arbitrary_bytes_raise_nothing(code: bytes) -> None:
     called_slots(code, AT)

@@ -39,6 +39,7 @@ def test_bits_are_enough() -> None:
     assert f"#define LAYOUT_BITS {LAYOUT_BITS}\n" in (HEADERS / "convention.bpf.h").read_text()
 
 
+@pytest.mark.tools
 @given(
     depth=DEPTHS,
     signature=st.builds(
@@ -66,6 +67,7 @@ def test_ways_in(depth: int, signature: Signature, writes: bool) -> None:
     ]
 
 
+@pytest.mark.tools
 @given(
     depth=DEPTHS,
     condition=st.none() | st.integers(0, 15),

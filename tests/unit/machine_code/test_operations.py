@@ -10,6 +10,8 @@ from sslsniff.machine_code.instructions import disassemble
 from sslsniff.machine_code.operations import _operation
 from tests import libraries
 
+pytestmark = pytest.mark.slow
+
 FUNCTIONS = 200
 
 

@@ -145,6 +145,7 @@ def test_a_value_may_be_anywhere() -> None:
     assert found(code, needs._replace(in_place=True)) is None
 
 
+@pytest.mark.tools
 @given(code=st.binary(max_size=64))
 def test_arbitrary_bytes_raise_nothing(code: bytes) -> None:
     starts = {each.address for each in instructions.disassemble(code, AT)}

@@ -116,6 +116,7 @@ def test_registers_that_are_not_needed_may_change() -> None:
     )
 
 
+@pytest.mark.tools
 @given(code=st.binary(max_size=64), with_return=st.booleans())
 def test_arbitrary_bytes_raise_nothing(code: bytes, with_return: bool) -> None:
     found = probe_sites.best_site(code, AT, ARGUMENTS, with_return=with_return)
@@ -180,6 +181,7 @@ def find(elf: Elf, name: str) -> Function:
     return inner
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize(("series", "name"), CASES)
 def test_real_functions(series: str, name: str) -> None:
     path = libraries.library(series).path
@@ -246,6 +248,7 @@ JUMPS = (
 )
 
 
+@pytest.mark.tools
 @given(
     code=st.lists(st.one_of(st.sampled_from(JUMPS), st.binary(max_size=8)), max_size=40),
     size=st.integers(1, 64),

@@ -51,6 +51,7 @@ def test_a_switch_does_not_lead_out(code: bytes, case: int, offsets: list[int] |
     assert found == (None if offsets is None else [AT + each for each in offsets])
 
 
+@pytest.mark.tools
 @given(code=st.binary(max_size=64))
 def test_arbitrary_bytes_raise_nothing(code: bytes) -> None:
     starts = {each.address for each in instructions.disassemble(code, AT)}

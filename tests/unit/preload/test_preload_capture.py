@@ -56,6 +56,7 @@ def capture(rings: RingSet, notes: list[str]) -> Iterator[PreloadCapture]:
     command.wait()
 
 
+@pytest.mark.slow
 def test_thread_that_is_stopped_until_the_end(
     capture: PreloadCapture, writer: Writer, notes: list[str]
 ) -> None:

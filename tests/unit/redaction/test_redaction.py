@@ -114,6 +114,7 @@ def joined(steps: list[Step], direction: Direction) -> bytes:
     return b"".join(what for each, what in steps if each is direction and isinstance(what, bytes))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TRAFFIC)
 @pytest.mark.parametrize("sink", SINKS)
 def test_no_output_has_a_secret(
@@ -171,6 +172,7 @@ def test_what_is_no_secret_stays() -> None:
     assert (rules.blanked.secrets, rules.blanked.unread_bytes) == (0, 0)
 
 
+@pytest.mark.tools
 def test_wireshark_reads_a_redacted_http2_connection_to_its_end(tmp_path: Path) -> None:
     source, out = tmp_path / "source.pcapng", tmp_path / "out.pcapng"
     taker = Taker(source)
@@ -190,6 +192,7 @@ def test_wireshark_reads_a_redacted_http2_connection_to_its_end(tmp_path: Path) 
     assert len(blanked) == 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", [READ, WRITE])
 @pytest.mark.parametrize("name", ["http1", "http2", "websocket"])
 def test_behind_a_loss_nothing_passes_that_is_not_understood(
@@ -214,6 +217,7 @@ def test_behind_a_loss_nothing_passes_that_is_not_understood(
             assert secret[-6:] not in plaintext, (at, size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("traffic", [http1, http2, continued])
 def test_a_capture_that_joins_in_the_middle_shows_no_secret(
     traffic: Callable[[], list[Step]],

@@ -58,6 +58,7 @@ def test_credentials_are_blanked_in_any_pieces(name: str) -> None:
         assert rules.blanked.unread_bytes == 0
 
 
+@pytest.mark.slow
 def test_a_loss_in_the_handshake_shows_no_password() -> None:
     client = joined(LOGGED_IN, WRITE)
     answers = joined([*LOGGED_IN, *EXCHANGE], READ)

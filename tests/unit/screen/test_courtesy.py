@@ -10,6 +10,8 @@ import pytest
 
 from sslsniff.screen.courtesy import NICE, Courtesy
 
+pytestmark = pytest.mark.tools
+
 
 def policies() -> list[int]:
     """Return the policy of the calling thread: on time, late, soon after, and later."""

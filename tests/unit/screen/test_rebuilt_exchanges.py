@@ -18,6 +18,7 @@ HEADERS: st.SearchStrategy[list[Header]] = st.lists(
 )
 
 
+@pytest.mark.tools
 @given(HEADERS, HEADERS, st.binary(max_size=40), st.binary(max_size=40), TEXT | st.none())
 def test_all_that_sinks_take(
     asked: list[Header], answered: list[Header], sent: bytes, received: bytes, error: str | None

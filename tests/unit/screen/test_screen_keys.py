@@ -13,6 +13,7 @@ from tests.unit.screen.captured_lines import event_lines, exchange_line
 from tests.unit.screen.keyboard import Keyboard, Play
 
 
+@pytest.mark.slow
 def test_the_list(play: Play) -> None:
     async def script(keyboard: Keyboard) -> None:
         for number in range(1000, 9000, 1000):
@@ -42,6 +43,7 @@ def test_on_80_columns_the_lists_say_when(play: Play) -> None:
     play(script, size=(80, 24))
 
 
+@pytest.mark.slow
 def test_moving(play: Play) -> None:
     async def script(keyboard: Keyboard) -> None:
         assert keyboard.cursor == 8  # it follows
@@ -71,6 +73,7 @@ def test_moving(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.slow
 def test_the_panes_of_the_detail(play: Play) -> None:
     async def script(keyboard: Keyboard) -> None:
         await keyboard.press("home", "enter")
@@ -102,6 +105,7 @@ def test_the_panes_of_the_detail(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.slow
 def test_a_conversation_that_goes_on(play: Play) -> None:
     async def script(keyboard: Keyboard) -> None:
         await keyboard.press("end", "enter", "right", "right")
@@ -112,6 +116,7 @@ def test_a_conversation_that_goes_on(play: Play) -> None:
     play(script, more=event_lines("/v1/chat/completions", *map(str.encode, said)))
 
 
+@pytest.mark.slow
 def test_the_views(play: Play) -> None:
     async def script(keyboard: Keyboard) -> None:
         await keyboard.press("2")
@@ -138,6 +143,7 @@ def test_the_views(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["question_mark", "5", "f1"])
 def test_all_keys_are_shown(key: str, play: Play) -> None:
     async def script(keyboard: Keyboard) -> None:
@@ -151,6 +157,7 @@ def test_all_keys_are_shown(key: str, play: Play) -> None:
     play(script)
 
 
+@pytest.mark.slow
 def test_sorting(play: Play) -> None:
     async def script(keyboard: Keyboard) -> None:
         table = keyboard.table
@@ -174,6 +181,7 @@ def test_sorting(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.slow
 def test_the_mouse(play: Play) -> None:
     async def script(keyboard: Keyboard) -> None:
         await keyboard.click("#list", 30, 3)
@@ -188,6 +196,7 @@ def test_the_mouse(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.slow
 def test_a_filter(play: Play) -> None:
     async def script(keyboard: Keyboard) -> None:
         await keyboard.press("slash")
@@ -237,6 +246,7 @@ def test_exchanges_are_matched_in_one_go(play: Play, monkeypatch: pytest.MonkeyP
     play(script, more=tuple(map(exchange_line, range(200))))
 
 
+@pytest.mark.slow
 def test_dark_and_light(play: Play) -> None:
     async def script(keyboard: Keyboard) -> None:
         assert keyboard.app.current_theme.dark
@@ -257,6 +267,7 @@ def test_the_end(key: str, play: Play) -> None:
     play(script)
 
 
+@pytest.mark.slow
 def test_a_resize_loses_no_line(play: Play) -> None:
     async def script(keyboard: Keyboard) -> None:
         await keyboard.press("home", "enter")

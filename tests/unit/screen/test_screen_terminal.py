@@ -30,6 +30,7 @@ def restored(screen: TerminalScreen) -> int:
     return code
 
 
+@pytest.mark.tools
 @SIZES
 @pytest.mark.parametrize("name", sorted(path.stem for path in PCAPS.glob("*.pcapng")))
 def test_a_capture(name: str, size: tuple[int, int]) -> None:
@@ -61,6 +62,7 @@ def test_a_capture(name: str, size: tuple[int, int]) -> None:
         assert f"{exchanges[1]} exchanges, 0 bytes lost" in screen.text
 
 
+@pytest.mark.slow
 def test_a_resize() -> None:
     with on_terminal(80, 24, SSLSNIFF, "read", CAPTURE, "--tui") as screen:
         screen.until("bytes/8000")
@@ -72,6 +74,7 @@ def test_a_resize() -> None:
         assert restored(screen) == 0
 
 
+@pytest.mark.slow
 def test_no_color() -> None:
     with on_terminal(80, 24, SSLSNIFF, "read", CAPTURE, "--tui", NO_COLOR="1") as screen:
         screen.until("bytes/8000")
@@ -85,6 +88,7 @@ def test_no_color() -> None:
         assert restored(screen) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT])
 def test_a_signal_ends_it_in_order(number: signal.Signals) -> None:
     with on_terminal(80, 24, SSLSNIFF, "read", CAPTURE, "--tui") as screen:
@@ -93,6 +97,7 @@ def test_a_signal_ends_it_in_order(number: signal.Signals) -> None:
         assert restored(screen) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
@@ -115,6 +120,7 @@ def test_an_error_comes_before_the_screen(arguments: tuple[str, ...], code: int,
         assert b"\x1b[?1049h" not in screen.written
 
 
+@pytest.mark.slow
 def test_it_needs_a_terminal() -> None:
     command: list[str | Path] = [SSLSNIFF, "read", CAPTURE, "--tui"]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
@@ -125,6 +131,7 @@ def test_it_needs_a_terminal() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_capture_that_dies_is_told(tmp_path: Path) -> None:
     """The screen stays, with all that came before."""
     pipe = tmp_path / "capture"

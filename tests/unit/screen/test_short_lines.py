@@ -47,6 +47,7 @@ def json_object(write: Callable[[JsonSink], object]) -> dict[str, Any]:
     return orjson.loads(written(write))  # type: ignore[no-any-return]
 
 
+@pytest.mark.tools
 @given(REQUESTS | st.none(), RESPONSES | st.none(), TEXT | st.none(), st.sampled_from([0, 7]))
 def test_all_of_an_exchange(
     asked: Request | None, answered: Response | None, error: str | None, missing: int

@@ -24,6 +24,7 @@ def exact(values: list[int], share: float) -> int:
     return sorted(values)[max(1, math.ceil(share * len(values) - 1e-9)) - 1]
 
 
+@pytest.mark.tools
 @given(values=st.lists(spans, min_size=1, max_size=200))
 def test_quantiles_are_near_the_exact_ones(values: list[int]) -> None:
     made = durations(values)
@@ -37,6 +38,7 @@ def test_quantiles_are_near_the_exact_ones(values: list[int]) -> None:
     assert made.quantile(1) == max(values)
 
 
+@pytest.mark.tools
 @settings(deadline=None)
 @given(parts=st.lists(st.lists(spans, max_size=60), max_size=8), order=st.randoms())
 def test_merged_parts_equal_the_whole(parts: list[list[int]], order: object) -> None:
@@ -80,6 +82,7 @@ def test_negative_durations_are_refused() -> None:
         Durations().add(-5)
 
 
+@pytest.mark.slow
 def test_memory_is_bounded() -> None:
     """Spans from 1 ns to centuries, more than that, and zero."""
     made = Durations()

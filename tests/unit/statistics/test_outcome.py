@@ -79,6 +79,7 @@ def json_line(made: Exchange) -> dict[str, Any]:
     return line
 
 
+@pytest.mark.tools
 @given(made=exchanges)
 def test_an_exchange_and_its_json_line_give_the_same(made: Exchange) -> None:
     outcome = Outcome.of(made)

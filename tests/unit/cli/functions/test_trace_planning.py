@@ -12,6 +12,8 @@ from sslsniff.core.errors import FilterError, TargetError
 from sslsniff.fetching.trace_places import PlaceKind
 from sslsniff.functions.places.trace_plan import TracePlan
 
+pytestmark = pytest.mark.tools
+
 FUNCTIONS = Path("tests/workload/functions")
 LINE = "traceme.c:28"
 

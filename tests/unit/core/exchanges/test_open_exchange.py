@@ -56,6 +56,7 @@ def test_heads_of_open_exchanges_are_bounded(direction: Direction, head: bytes, 
     assert held < 24 << 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("head", "count"),
     [

@@ -17,6 +17,8 @@ from sslsniff.forms.json.json_lines import JsonSink
 from tests.unit.decoders.http2_wires import HELLO
 from tests.unit.decoders.wires import frame
 
+pytestmark = pytest.mark.slow
+
 Passed = Iterator[tuple[Direction, bytes]]
 
 EXCHANGES = 1000

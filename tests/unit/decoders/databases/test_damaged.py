@@ -18,6 +18,8 @@ from tests.unit.decoders.databases.database_wires import (
 )
 from tests.unit.decoders.wires import END, C, S, Step, run
 
+pytestmark = pytest.mark.tools
+
 
 def steps(cases: dict[str, tuple[list[Step], list[Decoded]]]) -> list[Step]:
     return [step for wire, _ in cases.values() for step in wire]

@@ -178,6 +178,7 @@ def test_a_large_chunk_is_several_messages() -> None:
     assert parse(messages.values[-1]).parts[-1].kind == CLOSED
 
 
+@pytest.mark.tools
 @given(st.lists(st.tuples(st.booleans(), st.binary(max_size=5), st.integers(0, 3)), max_size=30))
 def test_any_chunks(chunks: list[tuple[bool, bytes, int]]) -> None:
     sink, messages, on = sink_with_connection()

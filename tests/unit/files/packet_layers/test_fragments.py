@@ -47,6 +47,7 @@ def read(
     return [each for each in found if each is not None]
 
 
+@pytest.mark.tools
 @given(st.sampled_from([4, 6]), st.randoms(), st.lists(st.integers(0, 3), max_size=4))
 def test_any_order_and_repetitions(version: int, order: random.Random, again: list[int]) -> None:
     packets = pieces(version)

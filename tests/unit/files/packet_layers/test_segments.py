@@ -81,6 +81,7 @@ NOT_IN_TSHARK = {
 }
 
 
+@pytest.mark.tools
 def test_tshark_finds_the_same(tmp_path: Path) -> None:
     """So what scapy built, and what is made by hand here, is what others send."""
     from scapy.utils import wrpcap
@@ -162,6 +163,7 @@ def test_what_is_not_read_is_counted() -> None:
     assert unread(LINK_RAW, IP() / UDP(dport=53) / b"x", IP(proto=1) / b"x") == {}
 
 
+@pytest.mark.tools
 @given(st.sampled_from([0, 1, 9, 101, 104, 105, 113, 127, 239, 276]), st.binary(max_size=120))
 def test_any_bytes(link_type: int, packet: bytes) -> None:
     parse(link_type, packet)
@@ -170,6 +172,7 @@ def test_any_bytes(link_type: int, packet: bytes) -> None:
 _DAMAGEABLE = [*EVERY.values(), (101, bytes(HOPS / V6[TCP]))]
 
 
+@pytest.mark.tools
 @given(st.data(), st.integers(0, 255))
 def test_any_damage(data: st.DataObject, value: int) -> None:
     link_type, packet = data.draw(st.sampled_from(_DAMAGEABLE))

@@ -53,6 +53,7 @@ def test_others_are_left_to_dpkt(packet: IP) -> None:
     assert usual_segment(1, bytes(ETHER / Dot1Q(vlan=5) / packet)) is None
 
 
+@pytest.mark.tools
 @settings(max_examples=500)
 @given(
     chosen=st.sampled_from(_USUAL),

@@ -11,6 +11,8 @@ from sslsniff.functions.dwarf.debug_info import DebugInfo, open_debug_info
 from sslsniff.functions.dwarf.function_model import DescribedFunction, Language, SourceLine
 from sslsniff.functions.dwarf.type_model import Pointer, Structure
 
+pytestmark = pytest.mark.tools
+
 SOURCE = """\
 #include <stdio.h>
 struct point { int x, y; unsigned flag : 3; union { long l; double d; } u; struct point *next; };

@@ -20,6 +20,8 @@ from sslsniff.functions.dwarf.type_model import (
     Type,
 )
 
+pytestmark = pytest.mark.tools
+
 C = """\
 #include <stdbool.h>
 typedef struct node { struct node *next; int values[2][3]; } node_t;

@@ -17,6 +17,8 @@ from tests.unit.functions.probed_run import ProbedRun
 from tests.unit.functions.traced_lines import traced_lines
 from tests.workload.functions.clang import compile_by_clang
 
+pytestmark = pytest.mark.tools
+
 SOURCE = """\
 enum color { RED, GREEN = 5 };
 struct inner { char name[8]; enum color color; };

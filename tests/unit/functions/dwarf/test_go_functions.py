@@ -11,6 +11,8 @@ from sslsniff.functions.dwarf.debug_info import open_debug_info
 from sslsniff.functions.dwarf.function_model import DescribedFunction, Language
 from sslsniff.functions.dwarf.type_model import Pointer, Structure
 
+pytestmark = pytest.mark.tools
+
 SOURCE = """\
 package main
 

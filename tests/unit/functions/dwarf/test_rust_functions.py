@@ -10,6 +10,8 @@ from sslsniff.functions.dwarf.debug_info import open_debug_info
 from sslsniff.functions.dwarf.function_model import DescribedFunction, Language, SourceLine
 from sslsniff.functions.dwarf.type_model import Enumeration, Pointer, Structure, Type
 
+pytestmark = pytest.mark.tools
+
 HELLO = """\
 fn hello(i: i32, len: usize) -> i32 {
     println!("hello {} {}", i, len);

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.tools
+
 PROGRAM = """\
 import random, sys
 from sslsniff.elf.call_frames import cfa_at

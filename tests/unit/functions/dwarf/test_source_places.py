@@ -3,8 +3,12 @@
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from sslsniff.elf.elf_file import Elf
 from sslsniff.functions.dwarf.debug_info import open_debug_info
+
+pytestmark = pytest.mark.tools
 
 SOURCE = """
 #include <stdio.h>

@@ -184,6 +184,7 @@ def test_a_variable_is_where_it_is_at_the_place() -> None:
 OPERATIONS = st.sampled_from([*range(3, 0x30), 0x50, 0x55, 0x70, 0x91, *range(0x93, 0xA9)])
 
 
+@pytest.mark.tools
 @settings(max_examples=400, deadline=None)
 @given(
     expression=st.one_of(st.binary(max_size=64), st.lists(OPERATIONS, max_size=40).map(bytes)),

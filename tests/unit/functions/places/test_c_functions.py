@@ -11,6 +11,8 @@ from sslsniff.functions.places.trace_plan import PlanOptions, plan_functions
 from tests.unit.functions.probed_run import ProbedRun
 from tests.unit.functions.traced_lines import traced_lines
 
+pytestmark = pytest.mark.tools
+
 SOURCE = Path("tests/workload/functions/conventions.c")
 FUNCTIONS = 27
 VECTOR = "<in a vector register>"

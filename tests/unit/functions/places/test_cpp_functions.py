@@ -11,6 +11,8 @@ from sslsniff.functions.places.trace_plan import PlanOptions, plan_functions
 from tests.unit.functions.probed_run import ProbedRun
 from tests.unit.functions.traced_lines import traced_lines
 
+pytestmark = pytest.mark.tools
+
 SOURCE = Path("tests/workload/functions/conventions.cpp")
 NAMES = (
     r"^(space::|Derived::)?(trivial|counted|count_of|by_reference|kind|text|long_text|with_empty"

@@ -70,6 +70,7 @@ def test_names_of_parts(symbol: str, jumped: str | None, whole: str | None) -> N
     assert part_of(symbol) == whole
 
 
+@pytest.mark.tools
 def test_only_whole_functions_are_entered(program: Path, stripped: Path) -> None:
     for each in (program, stripped):
         assert entered(planned(each, "chec|throw")) == ["check", "thrower"]
@@ -77,6 +78,7 @@ def test_only_whole_functions_are_entered(program: Path, stripped: Path) -> None
     assert {each.into for each in planned(program, "parti").places} == {"first", "second"}
 
 
+@pytest.mark.tools
 def test_calls_are_as_the_program_has_them(program: Path) -> None:
     plan = planned(program, "chec|throw")
     run = ProbedRun([program], plan.places)
@@ -88,6 +90,7 @@ def test_calls_are_as_the_program_has_them(program: Path) -> None:
     assert called == [each.split(" = ")[0] for each in run.output.splitlines()]
 
 
+@pytest.mark.tools
 def test_a_return_in_a_part_is_seen_without_debug_info(program: Path, stripped: Path) -> None:
     """So the jump to the part is no jump to another function."""
     for each in (program, stripped):
@@ -106,6 +109,7 @@ def listing(program: Path, function: str) -> list[str]:
     return [line for block in blocks for line in block.splitlines() if "\t" in line]
 
 
+@pytest.mark.tools
 def test_the_list_has_each_function_once_with_its_signature(
     program: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,6 +14,8 @@ from tests.unit.functions.probed_run import ProbedRun
 from tests.unit.functions.traced_lines import traced_lines
 from tests.workload.go.fixtures import ALL, BEFORE, CACHE, NEWEST, OLDEST, RELEASES, go
 
+pytestmark = pytest.mark.slow
+
 SOURCES = Path("tests/workload/functions")
 UNOPTIMISED = "-gcflags=all=-N -l"
 

@@ -17,6 +17,8 @@ from sslsniff.functions.places.trace_plan import PlanOptions
 from sslsniff.machine_code.instructions import disassemble
 from tests.unit.functions.probed_run import ProbedRun
 
+pytestmark = pytest.mark.tools
+
 FUNCTIONS = Path("tests/workload/functions")
 OPTIONS = PlanOptions()
 FORMS = {

@@ -37,6 +37,7 @@ def test_a_size_may_be_missing() -> None:
     assert sizes == [4, 8]
 
 
+@pytest.mark.tools
 @given(st.text(OPERANDS) | st.text())
 def test_arbitrary_text_raises_nothing(text: str) -> None:
     for each in static_arguments(text, 0x1000, lambda _: 0x2000):

@@ -46,6 +46,7 @@ def names(plan: TracePlan) -> set[str]:
     return {each.function for each in plan.places}
 
 
+@pytest.mark.tools
 def test_a_whole_name_matches_only_that(tmp_path: Path) -> None:
     program = built(tmp_path, "-g")
     assert names(planned(program, "handle")) == {"handle"}
@@ -53,16 +54,19 @@ def test_a_whole_name_matches_only_that(tmp_path: Path) -> None:
     assert names(planned(program, "handle", "^main")) == {"handle", "main"}
 
 
+@pytest.mark.tools
 def test_nearest_names_are_said(tmp_path: Path) -> None:
     with pytest.raises(TargetError, match="matches handel: did you mean handle"):
         planned(built(tmp_path, "-g"), "handel")
 
 
+@pytest.mark.tools
 def test_without_symbols_and_debug_info(tmp_path: Path) -> None:
     with pytest.raises(TargetError, match="neither symbols nor debug info: build it with symbols"):
         planned(built(tmp_path, "-s"), "handle")
 
 
+@pytest.mark.tools
 def test_without_debug_info_there_are_registers(tmp_path: Path) -> None:
     program = built(tmp_path, "-O2")
     plan = planned(program, "handle_more")
@@ -72,6 +76,7 @@ def test_without_debug_info_there_are_registers(tmp_path: Path) -> None:
     assert returned.values["result"] == RawRegister("rax", 5)
 
 
+@pytest.mark.tools
 def test_another_machine_is_refused(tmp_path: Path) -> None:
     program = built(tmp_path)
     data = bytearray(program.read_bytes())
@@ -81,12 +86,14 @@ def test_another_machine_is_refused(tmp_path: Path) -> None:
         planned(program, "main")
 
 
+@pytest.mark.tools
 def test_tail_calls_are_said(tmp_path: Path) -> None:
     plan = planned(built(tmp_path, "-g", "-O2"), "last")
     assert [each.kind for each in plan.places] == [PlaceKind.ENTRY]
     assert "may end by a jump to another function" in plan.notes[-1]
 
 
+@pytest.mark.tools
 def test_results_are_read_of_few_functions_or_as_asked(tmp_path: Path) -> None:
     source = "".join(f"int f{n}(int a) {{ return a + {n}; }}" for n in range(21))
     program = built(tmp_path, "-g", source=f"{source} int main(void) {{ return 0; }}")
@@ -97,6 +104,7 @@ def test_results_are_read_of_few_functions_or_as_asked(tmp_path: Path) -> None:
     assert len(planned(program, r"^f\d$", options=PlanOptions(results=False)).places) == 10
 
 
+@pytest.mark.tools
 def test_too_many_places_are_refused(tmp_path: Path) -> None:
     source = "".join(f"int f{n}(int a) {{ return a + {n}; }}" for n in range(2001))
     program = built(tmp_path, source=f"{source} int main(void) {{ return 0; }}")
@@ -105,6 +113,7 @@ def test_too_many_places_are_refused(tmp_path: Path) -> None:
     assert len(planned(program, r"^f\d", options=PlanOptions(force=True)).places) == 2001
 
 
+@pytest.mark.tools
 def test_critical_functions_are_not_probed(tmp_path: Path) -> None:
     program = built(tmp_path, "-g")
     plan = planned(program, "^_start$", "main")

@@ -1,6 +1,8 @@
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from sslsniff.elf.elf_file import Elf
 from sslsniff.fetching.fetch import FetchLimits
 from sslsniff.fetching.locations import RCX, RDI, RDX, RSI, in_memory, in_register
@@ -23,6 +25,8 @@ from sslsniff.functions.dwarf.type_model import (
 )
 from sslsniff.functions.values.fetching import FetchContext, WantedValue, compile_fetch
 from tests.unit.functions.stopped_program import StoppedProgram
+
+pytestmark = pytest.mark.tools
 
 INT = Integer(name="int", size=4, is_signed=True)
 LONG = Integer(name="unsigned long", size=8, is_signed=False)

@@ -18,6 +18,8 @@ from sslsniff.functions.outputs.value_text import arguments_text
 from sslsniff.functions.places.trace_plan import PlanOptions, plan_functions
 from tests.unit.functions.probed_run import ProbedRun
 
+pytestmark = pytest.mark.tools
+
 SOURCES = Path("tests/workload/functions/values").resolve()
 BUILDS = {
     "c": ["gcc", "-g"],

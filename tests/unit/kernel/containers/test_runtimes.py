@@ -134,6 +134,7 @@ PARTS = st.sampled_from(
 )
 
 
+@pytest.mark.tools
 @given(st.lists(PARTS | st.text(max_size=80)).map("/".join))
 def test_no_path_raises(path: str) -> None:
     found = containers(path)
@@ -141,6 +142,7 @@ def test_no_path_raises(path: str) -> None:
     assert shown == (found[-1] if found else None) or (shown and not found and shown.unit)
 
 
+@pytest.mark.tools
 @given(st.text())
 def test_no_text_of_proc_raises(text: str) -> None:
     assert all(isinstance(each, str) for each in cgroup_tree.parse(text))

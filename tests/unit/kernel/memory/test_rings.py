@@ -104,6 +104,7 @@ def test_memory_that_a_busy_program_needs_soon(
     assert ahead >= 3 * written // 2 if is_ahead else ahead <= 1  # the reader's own page
 
 
+@pytest.mark.tools
 def test_unfinished_record(rings: RingSet, writer: Writer) -> None:
     """It is waited for while its thread lives; without it, it is skipped."""
     writer.put(data_of(b"before"))
@@ -170,6 +171,7 @@ def test_identity_is_the_kernel_s(rings: RingSet, writer: Writer) -> None:
     assert rings.own_id(event.connection) == os.getpid() << 32 | 7
 
 
+@pytest.mark.slow
 def test_many_threads(rings: RingSet) -> None:
     """What is known of threads takes a bounded memory, whatever numbers a program writes."""
     fd = make_memory()

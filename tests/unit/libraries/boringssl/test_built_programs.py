@@ -26,6 +26,7 @@ def functions(built: Built) -> tuple[dict[str, int], ObjectLayout]:
     return places, found.layout
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("how", [INLINED, BY_POINTERS], ids=lambda how: how.name)
 def test_functions_are_where_their_symbols_are(how: Build) -> None:
     built = build(RELEASE, how)
@@ -41,6 +42,7 @@ def test_functions_are_where_their_symbols_are(how: Build) -> None:
     )
 
 
+@pytest.mark.slow
 def test_an_inner_read_that_takes_data_is_probed() -> None:
     """Else what a program reads by ``SSL_read_ex`` would be missing."""
     built = build(RELEASE, INLINED)

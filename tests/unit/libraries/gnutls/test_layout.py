@@ -39,11 +39,13 @@ def test_role_and_version_are_known(series: str) -> None:
     assert known == {"server", "server_value", "version_base", "version", "settled"}
 
 
+@pytest.mark.tools
 def test_offsets_are_those_of_the_code(tmp_path: Path) -> None:
     expected = ObjectLayout(server=16, server_value=1, version_base=24, version=8, settled=32)
     assert layout_of(compiled(tmp_path, CODE.format("role"))) == expected
 
 
+@pytest.mark.tools
 def test_a_role_that_is_not_proved_is_unknown(tmp_path: Path) -> None:
     expected = ObjectLayout(version_base=24, version=8, settled=32)
     assert layout_of(compiled(tmp_path, CODE.format("other"))) == expected

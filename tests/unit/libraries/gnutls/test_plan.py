@@ -106,6 +106,7 @@ def test_reads_and_writes_are_cheap(series: str) -> None:
     assert {each.cost for each in found.probes if each.offset in inside} == {Cost.EMULATED}
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("is_stripped", [False, True])
 def test_linked_into_a_program(tmp_path: Path, is_stripped: bool) -> None:
     """With its symbols it is found; without them it cannot be."""
@@ -170,6 +171,7 @@ def test_a_missing_function_is_refused(tmp_path: Path) -> None:
     assert found.reason == "GnuTLS 3.7.9: no place for its probes: there is no gnutls_record_send2"
 
 
+@pytest.mark.tools
 def test_a_library_that_is_only_named_like_it(tmp_path: Path) -> None:
     """All its functions are there, but they hand nothing on."""
     names = ("send", "recv", "send2", "recv_seq")

@@ -59,6 +59,7 @@ def part(path: Path) -> ProbedLibrary:
     return library
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fixture", WITH_SYMBOLS, ids="-".join)
 def test_functions_are_those_of_the_symbol_table(fixture: Fixture) -> None:
     with memory(fixture) as known, fixture.path.open("rb") as file:
@@ -82,6 +83,7 @@ def test_functions_are_those_of_the_symbol_table(fixture: Fixture) -> None:
         assert functions.function("no such function") is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fixture", WITH_SYMBOLS, ids="-".join)
 def test_fields_are_those_of_the_debug_information(fixture: Fixture) -> None:
     with memory(fixture) as known:
@@ -103,6 +105,7 @@ def test_fields_are_those_of_the_debug_information(fixture: Fixture) -> None:
     assert found == {name: offset for name, offset in expected.items() if name != "_"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fixture", WITH_TLS, ids="-".join)
 def test_one_cheap_probe_sees_all_of_a_call(fixture: Fixture) -> None:
     found = part(fixture.path)
@@ -122,6 +125,7 @@ def test_one_cheap_probe_sees_all_of_a_call(fixture: Fixture) -> None:
         assert {each.offset for each in found.probes} <= starts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fixture", WITH_TLS, ids="-".join)
 def test_what_a_connection_says_is_found(fixture: Fixture) -> None:
     found = part(fixture.path)
@@ -160,6 +164,7 @@ def test_kernels_without_cookies(style: ReturnStyle) -> None:
     assert row.reason == "its probes need Linux 5.15 and --returns instructions"
 
 
+@pytest.mark.slow
 def test_damaged_copies(tmp_path: Path) -> None:
     """The tables are damaged, not the code: each probe that is found is on an instruction."""
     whole = FEW[0].path.read_bytes()

@@ -107,6 +107,7 @@ def test_damage_is_told(tmp_path: Path) -> None:
             attached(tmp_path / "libssl3.so")
 
 
+@pytest.mark.tools
 def test_a_table_is_found_by_its_form(tmp_path: Path) -> None:
     with Elf(compiled(LIBRARY, tmp_path)) as elf:
         table = find_table(elf, FORM)
@@ -115,6 +116,7 @@ def test_a_table_is_found_by_its_form(tmp_path: Path) -> None:
         assert table[1] is None
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize(
     ("change", "count"),
     [
@@ -133,6 +135,7 @@ def test_other_tables_are_refused(change: tuple[str, str], count: int, tmp_path:
         find_table(elf, FORM)
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("is_shared", [False, True])
 def test_what_a_function_jumps_to_is_its_own(is_shared: bool, tmp_path: Path) -> None:
     """Unless another one goes there, too: its returns would be seen."""
@@ -149,6 +152,7 @@ def test_what_a_function_jumps_to_is_its_own(is_shared: bool, tmp_path: Path) ->
             assert all(0 <= each - address < inner.size for each in returns)
 
 
+@pytest.mark.tools
 def test_functions_that_are_stored_in_the_object(tmp_path: Path) -> None:
     with Elf(compiled(TAILS, tmp_path)) as elf:
         stores = elf.function("store")

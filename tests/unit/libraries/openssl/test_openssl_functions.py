@@ -66,6 +66,7 @@ def stripped(program: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("release", libraries.OPENSSL)
 def test_they_are_where_the_symbols_of_each_release_are(release: str) -> None:
     path = libraries.library(release).path
@@ -78,6 +79,7 @@ def test_they_are_where_the_symbols_of_each_release_are(release: str) -> None:
     }
 
 
+@pytest.mark.tools
 def test_a_program_without_symbols_has_them(program: Path, stripped: Path) -> None:
     with Elf(str(stripped)) as elf:
         assert elf.function("SSL_read") is None
@@ -87,6 +89,7 @@ def test_a_program_without_symbols_has_them(program: Path, stripped: Path) -> No
     assert found == {name: known[name] for name in found}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("release", [each for each in libraries.OPENSSL if each != "1.1.1"])
 def test_fields_are_where_the_accessors_of_each_release_have_them(release: str) -> None:
     path = libraries.library(release).path
@@ -96,11 +99,13 @@ def test_fields_are_where_the_accessors_of_each_release_have_them(release: str) 
     assert {*found} >= FIELDS & {*known} - {"references"}
 
 
+@pytest.mark.tools
 def test_fields_of_a_program_are_those_that_its_symbols_have(program: Path, stripped: Path) -> None:
     found, known = fields(find(stripped).layout), true_fields(program)
     assert found == {name: known[name] for name in FIELDS & {*known}}
 
 
+@pytest.mark.tools
 def test_inlined_functions_are_found_where_they_are(tmp_path: Path) -> None:
     """In Node.js, ``ssl_read_internal`` is in ``SSL_read``, in ``SSL_read_ex``, and itself."""
     path = tmp_path / "node"
@@ -119,6 +124,7 @@ def test_inlined_functions_are_found_where_they_are(tmp_path: Path) -> None:
     assert fields(find(path).layout) == {name: true[name] for name in FIELDS}
 
 
+@pytest.mark.tools
 def test_no_function_is_wrong_in_a_damaged_copy(
     program: Path, stripped: Path, tmp_path: Path
 ) -> None:

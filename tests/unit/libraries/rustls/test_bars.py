@@ -16,6 +16,8 @@ from tests.unit.libraries.rustls.shape import Shape
 from tests.unit.linear import Spent, unit_s
 from tests.unit.rust_files import source_path
 
+pytestmark = pytest.mark.tools
+
 FUNCTIONS = 300_000
 POINTERS = 500_000
 LEAST_BYTES = 100_000_000

@@ -114,6 +114,7 @@ def test_a_clients_request_waits_for_its_socket() -> None:
     assert seen.closed_ones == [seen.only]
 
 
+@pytest.mark.tools
 @given(st.lists(st.booleans(), max_size=len(WRITES) + len(READS)), st.integers(0, 8))
 def test_any_interleaving_gives_the_same(turns: list[bool], paired_at: int) -> None:
     """By their socket, or also as a pair; each half's own events are in order."""

@@ -12,6 +12,8 @@ from sslsniff.libraries.rustls.rustls_fitting import fit_rustls
 from tests.unit import rust_files
 from tests.unit.rust_files import made, source_path
 
+pytestmark = pytest.mark.tools
+
 NEW = source_path("0.23.45")
 ALL_NEW = [rust_files.TLS13_ENCRYPT, rust_files.TLS13_DECRYPT, rust_files.RECEIVED]
 

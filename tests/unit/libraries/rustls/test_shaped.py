@@ -21,6 +21,8 @@ from sslsniff.libraries.rustls.rustls_fitting import fit_rustls
 from tests.unit.libraries.rustls.shape import COMPARE, DROPPED, HEAD, TLS12, TLS13, Shape
 from tests.unit.rust_files import LEAVES_BY_JUMP, source_path
 
+pytestmark = pytest.mark.tools
+
 NEW = source_path("0.23.45")
 MANUAL = "peer closed connection without sending close_notify: https://docs.rs/rustls/latest"
 

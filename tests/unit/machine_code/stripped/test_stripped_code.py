@@ -78,6 +78,7 @@ def program(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, dict[
     return stripped, {name: place.address for name, place in places.items() if place}
 
 
+@pytest.mark.tools
 def test_constants_of_each_path_belong_together(program: tuple[Path, dict[str, int]]) -> None:
     path, places = program
     with Elf(str(path)) as elf:
@@ -127,6 +128,7 @@ int main(int count, char **arguments)
 )
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("level", ["-O2", "-Os"])
 @pytest.mark.parametrize(
     ("source", "options"),
@@ -168,6 +170,7 @@ __asm__(".section .text.startup,\"ax\"\n.skip 0x20000, 0x90\n.text");
 """What GNU's linker puts between code that is seldom executed and the rest."""
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("frames", [True, False], ids=["unwind table", "no unwind table"])
 def test_parts_that_are_far_away_belong_to_their_functions(frames: bool, tmp_path: Path) -> None:
     source = SOURCE.replace("noclone)) void", "noclone, cold)) void") + FAR
@@ -204,6 +207,7 @@ def test_parts_that_are_far_away_belong_to_their_functions(frames: bool, tmp_pat
         assert function.size <= first.size + 16
 
 
+@pytest.mark.tools
 def test_the_walk_of_a_function_knows_its_calls_and_stores(
     program: tuple[Path, dict[str, int]],
 ) -> None:
@@ -222,6 +226,7 @@ def test_the_walk_of_a_function_knows_its_calls_and_stores(
         assert code.is_called(places["first"])
 
 
+@pytest.mark.tools
 def test_where_a_function_ends_is_known_without_an_unwind_table(
     program: tuple[Path, dict[str, int]],
 ) -> None:
@@ -282,6 +287,7 @@ def test_code_without_a_whole_distance_has_none() -> None:
         assert not find_references([FileMemory(0, b"\xe8" * size)], [(0, 1 << 31)], TRANSFERS)
 
 
+@pytest.mark.tools
 def test_all_calls_and_jumps_are_as_a_disassembler_has_them(
     program: tuple[Path, dict[str, int]],
 ) -> None:
@@ -331,6 +337,7 @@ int main(int count, char **arguments)
 """
 
 
+@pytest.mark.tools
 def test_what_follows_a_call_that_never_returns_is_not_the_function_s(tmp_path: Path) -> None:
     """Nothing calls ``lonely``. But before ``called`` there is a call of ``stop``, too.
 

@@ -140,6 +140,7 @@ def test_urls_are_absolute(method: str, target: str, url: str) -> None:
     assert entry(exchange(request(method, target)))["request"]["url"] == url
 
 
+@pytest.mark.slow
 def test_mitmproxy_reads_it(tmp_path: Path) -> None:
     path = tmp_path / "a.har"
     written(path, *EXCHANGES)
@@ -167,6 +168,7 @@ headers = st.lists(
 )
 
 
+@pytest.mark.tools
 @given(texts, texts, texts, texts, headers, st.binary(max_size=20), st.none() | st.integers(0, 999))
 def test_any_exchange_makes_an_entry(
     method: str | None,

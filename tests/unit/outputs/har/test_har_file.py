@@ -58,6 +58,7 @@ def test_appended_to_a_file_it_is_whole_at_the_end(tmp_path: Path) -> None:
     assert len(assert_archive(path.read_bytes())) == 2
 
 
+@pytest.mark.tools
 def test_a_full_disk_leaves_a_whole_file(tmp_path: Path) -> None:
     """On a file system of 64 KiB, in a mount namespace of its own."""
     program = f"""
@@ -112,6 +113,7 @@ def mended(path: Path) -> list[dict[str, Any]]:
             time.sleep(0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("exchanges", "body_bytes"), [(4000, 300), (60, 1_000_000)])
 def test_the_file_of_a_killed_sslsniff_is_whole(
     tmp_path: Path, exchanges: int, body_bytes: int
@@ -164,6 +166,7 @@ with Path({str(path)!r}).open("wb") as file:
     assert len(mended(path)) == 1
 
 
+@pytest.mark.slow
 def test_from_the_command_line(tmp_path: Path) -> None:
     capture, path = tmp_path / "small.pcapng", tmp_path / "a.har"
     big_capture(capture, 3, 10)

@@ -20,6 +20,8 @@ from tests.unit.files.foreign import FAR, NEAR, Wire
 from tests.workload.otlp_agent import Agent, running_agent, values_of
 from tests.workload.ports import free_port
 
+pytestmark = pytest.mark.tools
+
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")
 CAPTURES = Path("pcaps")
 PATIENCE_S = 20

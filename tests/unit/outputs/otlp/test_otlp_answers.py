@@ -84,6 +84,7 @@ def receiving(answer: Answer) -> Iterator[tuple[str, list[str]]]:
         thread.join()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "answer",
     [
@@ -100,6 +101,7 @@ def test_taken(answer: Answer) -> None:
     assert came == ["POST /v1/traces"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
@@ -143,6 +145,7 @@ def of_kind(kind: str, said: list[str]) -> list[str]:
     return [line for line in said if line.startswith(kind)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [PROTOBUF, "application/json"])
 def test_rejected_spans_are_dropped(kind: str) -> None:
     body = b'{"partialSuccess": {"rejectedSpans": "2", "errorMessage": "too old"}}'
@@ -165,6 +168,7 @@ def rejected(url: str) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_what_is_rejected_of_each_kind_is_said() -> None:
     with receiving(Answer(200, body=None)) as (url, came):
         said = sent(url, "http/protobuf")
@@ -172,6 +176,7 @@ def test_what_is_rejected_of_each_kind_is_said() -> None:
     assert {*came} == {f"POST {path}" for path in PARTIALS}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "why"),
     [

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import dpkt
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,6 +42,7 @@ def test_udp_over_ipv6() -> None:
     assert (found.is_udp, found.ports, found.payload) == (True, (5, 6), b"abc")
 
 
+@pytest.mark.tools
 @given(st.binary(max_size=100))
 def test_any_bytes(data: bytes) -> None:
     for first in (b"", b"\x45", b"\x4f", b"\x60"):
@@ -48,6 +50,7 @@ def test_any_bytes(data: bytes) -> None:
         assert found is None or len(found.payload) <= len(data)
 
 
+@pytest.mark.tools
 def test_secrets_come_before_packets(tmp_path: Path) -> None:
     """In blocks that tshark knows: it names no error, and sees both packets."""
     path = tmp_path / "a.pcapng"

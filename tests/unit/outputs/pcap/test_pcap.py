@@ -41,6 +41,7 @@ def mirrored(steps: list[Step]) -> list[Step]:
 LAYOUTS = [(kind, layout) for kind in ("pcapng", "pcap") for layout in ("null-tls", "plain")]
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize(("kind", "layout"), LAYOUTS)
 def test_tshark_shows_every_http1_exchange(tmp_path: Path, kind: str, layout: str) -> None:
     path = tmp_path / f"file.{kind}"
@@ -80,6 +81,7 @@ def test_tshark_shows_every_http1_exchange(tmp_path: Path, kind: str, layout: st
     assert objects == {hashlib.md5(body).hexdigest(): 8 for body in bodies}
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize(("kind", "layout"), LAYOUTS)
 def test_tshark_shows_every_http2_exchange(tmp_path: Path, kind: str, layout: str) -> None:
     path = tmp_path / f"file.{kind}"
@@ -162,6 +164,7 @@ def test_scapy_reads_every_byte(tmp_path: Path, kind: str, layout: str, ip: str)
         assert unwrap(streams[key]) == passed
 
 
+@pytest.mark.tools
 def test_ip_checksums_are_right(tmp_path: Path) -> None:
     path = tmp_path / "file.pcap"
     taker = Taker(path, "pcap")
@@ -172,6 +175,7 @@ def test_ip_checksums_are_right(tmp_path: Path) -> None:
     assert set(out.split()) == {"1"}
 
 
+@pytest.mark.tools
 def test_long_transfer_in_one_direction_is_acknowledged(tmp_path: Path) -> None:
     path = tmp_path / "file.pcapng"
     taker = Taker(path)
@@ -182,6 +186,7 @@ def test_long_transfer_in_one_direction_is_acknowledged(tmp_path: Path) -> None:
     assert complaints(path) == []
 
 
+@pytest.mark.tools
 def test_comments_and_interfaces_name_the_process(tmp_path: Path) -> None:
     path = tmp_path / "file.pcapng"
     taker = Taker(path)
@@ -213,6 +218,7 @@ def test_comments_and_interfaces_name_the_process(tmp_path: Path) -> None:
     assert tshark_values(path, "tls.handshake.extensions_alpn_str") == ["http/1.1"] * 2
 
 
+@pytest.mark.tools
 def test_times_are_those_of_the_chunks(tmp_path: Path) -> None:
     path = tmp_path / "file.pcapng"
     taker = Taker(path)
@@ -229,6 +235,7 @@ def test_times_are_those_of_the_chunks(tmp_path: Path) -> None:
     assert as_ns[-1] == taker.now_ns
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("layout", ["null-tls", "plain"])
 def test_gap_is_filled_with_zeros_and_told(tmp_path: Path, layout: str) -> None:
     path = tmp_path / "file.pcapng"
@@ -256,6 +263,7 @@ def test_gap_is_filled_with_zeros_and_told(tmp_path: Path, layout: str) -> None:
     assert (exported / "gap").read_bytes() == filled
 
 
+@pytest.mark.tools
 def test_long_gap_begins_a_new_synthetic_connection(tmp_path: Path) -> None:
     path = tmp_path / "file.pcapng"
     taker = Taker(path)
@@ -277,6 +285,7 @@ def test_long_gap_begins_a_new_synthetic_connection(tmp_path: Path) -> None:
     assert complaints(path) == []
 
 
+@pytest.mark.tools
 def test_one_direction_ends_before_the_other(tmp_path: Path) -> None:
     path = tmp_path / "file.pcapng"
     taker = Taker(path)
@@ -302,6 +311,7 @@ def test_one_direction_ends_before_the_other(tmp_path: Path) -> None:
     assert tshark(path, "-Y", "tcp.analysis.flags") == ""
 
 
+@pytest.mark.tools
 def test_bytes_behind_an_end_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "file.pcapng"
     taker = Taker(path)
@@ -319,6 +329,7 @@ def test_bytes_behind_an_end_are_kept(tmp_path: Path) -> None:
 BODY = b"tail of a body " * 1000
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize(
     "before",
     [[(READ, BODY)], [(READ, BODY)] * 20, [(READ, BODY)] * 20 + [(READ, 2 << 20), (READ, BODY)]],
@@ -340,6 +351,7 @@ def test_http1_joined_in_the_middle_of_a_body(
     assert plaintext(seen, READ).startswith(b"".join(gone) + b"HTTP/1.1 200")
 
 
+@pytest.mark.tools
 def test_message_is_found_where_the_sides_take_turns(tmp_path: Path) -> None:
     path = tmp_path / "file.pcapng"
     taker = Taker(path)
@@ -350,6 +362,7 @@ def test_message_is_found_where_the_sides_take_turns(tmp_path: Path) -> None:
     assert complaints(path) == []
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("alpn", ["h2", None])
 @pytest.mark.parametrize(("layout", "port"), [("null-tls", 8443), ("plain", 80)])
 def test_http2_joined_without_its_preface(
@@ -368,6 +381,7 @@ def test_http2_joined_without_its_preface(
     assert plaintext(seen, WRITE) == written
 
 
+@pytest.mark.tools
 def test_http2_is_recognised_by_its_preface_where_alpn_is_unknown(tmp_path: Path) -> None:
     path = tmp_path / "file.pcapng"
     taker = Taker(path)
@@ -378,6 +392,7 @@ def test_http2_is_recognised_by_its_preface_where_alpn_is_unknown(tmp_path: Path
     assert seen.connection.alpn is None
 
 
+@pytest.mark.tools
 def test_websocket_is_shown(tmp_path: Path) -> None:
     path = tmp_path / "file.pcapng"
     taker = Taker(path)

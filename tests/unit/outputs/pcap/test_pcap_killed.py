@@ -38,6 +38,7 @@ def judged(path: Path) -> tuple[int, bool]:
     return int(cut[1]) if cut else 0, False
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("size", [1, 16_000])
 @pytest.mark.parametrize("kind", ["pcap", "pcapng"])
 def test_a_killed_writer_leaves_a_whole_file(kind: str, size: int, tmp_path: Path) -> None:
@@ -61,6 +62,7 @@ def test_a_killed_writer_leaves_a_whole_file(kind: str, size: int, tmp_path: Pat
         assert status.st_blocks * 512 < status.st_size + (1 << 20)  # room ahead was given back
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("kind", ["pcap", "pcapng"])
 def test_only_the_packet_that_was_cut_goes(kind: str, tmp_path: Path) -> None:
     """Whatever was noted last: the beginning, or where a packet ends."""

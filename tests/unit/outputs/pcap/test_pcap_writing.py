@@ -32,6 +32,7 @@ from tests.unit.captures import (
 )
 
 
+@pytest.mark.tools
 def test_unknown_addresses_become_placeholders(tmp_path: Path) -> None:
     path = tmp_path / "file.pcapng"
     taker = Taker(path)
@@ -45,6 +46,7 @@ def test_unknown_addresses_become_placeholders(tmp_path: Path) -> None:
     assert all("placeholders (RFC 5737)" in comment for comment in comments)
 
 
+@pytest.mark.tools
 def test_addresses_that_come_late_are_used_for_all_packets(tmp_path: Path) -> None:
     path = tmp_path / "file.pcapng"
     taker = Taker(path)
@@ -106,6 +108,7 @@ def test_addresses_are_corrected(tmp_path: Path, role: Side) -> None:
     ]
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("role", [Side.CLIENT, Side.SERVER])
 def test_addresses_are_corrected_after_the_last_bytes(tmp_path: Path, role: Side) -> None:
     """The exchange is open when the capture ends: a live one reports it with these addresses."""
@@ -148,6 +151,7 @@ def test_what_waits_for_addresses_is_bounded(tmp_path: Path) -> None:
     taker.close()
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize(
     ("steps", "client"),
     [
@@ -172,6 +176,7 @@ def test_unknown_role_is_told_by_the_first_bytes(
     assert (seen.connection.local, seen.connection.remote) == (connection.local, connection.remote)
 
 
+@pytest.mark.tools
 def test_losses_stand_in_the_statistics(tmp_path: Path) -> None:
     path = tmp_path / "file.pcapng"
     taker = Taker(path)
@@ -182,6 +187,7 @@ def test_losses_stand_in_the_statistics(tmp_path: Path) -> None:
     assert complaints(path) == []
 
 
+@pytest.mark.tools
 def test_empty_capture_is_readable(tmp_path: Path) -> None:
     for kind in ("pcap", "pcapng"):
         path = tmp_path / f"file.{kind}"
@@ -223,6 +229,7 @@ assert told == 1, told
 """
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("kind", ["pcap", "pcapng"])
 @pytest.mark.parametrize("room", [1_000_000, 100_001])
 def test_file_is_whole_when_the_disk_is_full(kind: str, room: int, tmp_path: Path) -> None:
@@ -249,6 +256,7 @@ while True:
 """
 
 
+@pytest.mark.tools
 def test_file_is_readable_after_kill(tmp_path: Path) -> None:
     path = tmp_path / "file.pcapng"
     with subprocess.Popen(
@@ -288,6 +296,7 @@ def test_idle_connections_are_written_at_the_end(tmp_path: Path) -> None:
     assert [each.closed_ns is None for each in seen] == [False, True]
 
 
+@pytest.mark.tools
 def test_chunk_of_an_unknown_connection_is_ignored(tmp_path: Path) -> None:
     path = tmp_path / "file.pcapng"
     taker = Taker(path)
@@ -298,6 +307,7 @@ def test_chunk_of_an_unknown_connection_is_ignored(tmp_path: Path) -> None:
     assert tshark_values(path, "http.request.uri") == ["/"]
 
 
+@pytest.mark.tools
 def test_chunk_without_bytes_is_no_packet(tmp_path: Path) -> None:
     path = tmp_path / "file.pcapng"
     taker = Taker(path)

@@ -15,6 +15,8 @@ from tests.unit.functions.probed_run import ProbedRun
 from tests.unit.functions.values.test_values import CPP
 from tests.workload.functions.clang import compile_by_clang
 
+pytestmark = pytest.mark.tools
+
 SOURCES = Path("tests/workload/functions/values").resolve()
 NAMES = "^(cpp_.*|variants|bits|deques|maps|pointers|tuples|others)$"
 TEXT = '"a text that is longer than a short one"'
