@@ -50,6 +50,7 @@ def test_it_has_every_module_and_source(wheel: zipfile.ZipFile) -> None:
     assert sorted(sources - {*wheel.namelist()}) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BUILT)
 def test_it_has_what_was_compiled(wheel: zipfile.ZipFile, name: str) -> None:
     assert wheel.read(f"sslsniff/{name}").startswith(b"\x7fELF")

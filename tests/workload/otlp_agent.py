@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import grpc
-import rotel
 from opentelemetry.proto.collector.logs.v1 import logs_service_pb2, logs_service_pb2_grpc
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2, metrics_service_pb2_grpc
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_service_pb2_grpc
@@ -19,8 +18,13 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from tests.workload.ports import free_port, listening
 
-_AGENT = Path(rotel.__file__).with_name("rotel-agent")
-_AGENT.chmod(0o755)  # its wheel lacks that
+
+def _program() -> Path:
+    import rotel  # only `make test` installs it
+
+    program = Path(rotel.__file__).with_name("rotel-agent")
+    program.chmod(0o755)  # its wheel lacks that
+    return program
 
 
 class Received:
@@ -122,7 +126,7 @@ def running_sink() -> Iterator[str]:
     """Run the agent, which takes all and passes nothing on; yield its URL for HTTP."""
     port = free_port()
     command = [
-        *(str(_AGENT), "start", "--otlp-grpc-endpoint", f"127.0.0.1:{free_port()}"),
+        *(str(_program()), "start", "--otlp-grpc-endpoint", f"127.0.0.1:{free_port()}"),
         *("--otlp-http-endpoint", f"127.0.0.1:{port}", "--exporter", "blackhole"),
     ]
     with listening(command, port):
@@ -135,7 +139,7 @@ def running_agent() -> Iterator[Agent]:
     grpc_port, http_port = free_port(), free_port()
     with receiver() as (received, behind):
         command = [
-            *(str(_AGENT), "start", "--otlp-grpc-endpoint", f"127.0.0.1:{grpc_port}"),
+            *(str(_program()), "start", "--otlp-grpc-endpoint", f"127.0.0.1:{grpc_port}"),
             *("--otlp-http-endpoint", f"127.0.0.1:{http_port}", "--exporter", "otlp"),
             *("--otlp-exporter-endpoint", f"http://127.0.0.1:{behind}"),
             *("--otlp-exporter-protocol", "grpc"),

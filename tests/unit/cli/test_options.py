@@ -12,7 +12,7 @@ from sslsniff.redaction.options import REDACT
 
 OF_WATCHING = {
     "--all", "--pid", "-p", "--comm", "--uid", "--container", "--unit", "--cgroup", "--lib",
-    "--sample", "--most-cpu",
+    "--sample", "--most-cpu", "--debug",
     "--version", "--loader", "--ring-size", "--spill", "--max-call-bytes", "--returns",
     "--no-children", "--engine", "--hold", "--no-hold", "--calls", "--keylog", "--packets",
 }  # fmt: skip

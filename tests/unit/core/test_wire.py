@@ -124,6 +124,7 @@ def test_enums_are_those_of_the_object() -> None:
     assert found["step_kind"] == {f"STEP_{each.name}": each for each in StepKind}
 
 
+@pytest.mark.slow
 def test_counters_are_those_of_the_object() -> None:
     counters = dict(enums(OBJECT)["counter"])
     for index, cause in enumerate(maps._COUNTED):

@@ -106,6 +106,7 @@ def test_what_calls_each_other_has_room() -> None:
     assert {name for name, used in found.items() if used > MOST_TOGETHER_BYTES} == set()
 
 
+@pytest.mark.slow
 def test_programs_that_can_wait_have_small_stacks() -> None:
     """They and all that they call."""
     found = {name: function.stack_bytes for name, function in functions().items()}

@@ -58,6 +58,7 @@ SINKS: dict[str, tuple[Callable[[Any], Sink], bool]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", SINKS)
 @pytest.mark.parametrize("name", AMPLIFIERS)
 @pytest.mark.reliability("input", "kilobytes that stand for megabytes")
@@ -114,6 +115,7 @@ def test_frames_count_the_fields_that_they_do_not_show() -> None:
     assert all(len(each["headers"]) + each["omitted"]["fields"] == 253 for each in cut)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["a body in gzip", "many bodies in gzip", "many bodies in br", "a body in gzip twice"]
 )
