@@ -42,6 +42,7 @@ def test_the_unit_has_few_rights(unit: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize(
     ("tool", "arguments", "file"),
     [

@@ -141,6 +141,7 @@ def test_openssl_without_symbols_and_unwind_table_fits_return_probes(tmp_path: P
     ]
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize(
     ("file", "shown", "reason"),
     [

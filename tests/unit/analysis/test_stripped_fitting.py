@@ -99,6 +99,7 @@ def test_the_name_of_the_server_is_found_where_its_accessor_is_inlined() -> None
     assert (found.sni, found.sni_base, found.sni_inner) == (144, 48, 504)
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("style", ReturnStyle)
 def test_a_module_with_parts_elsewhere_has_all_probes(style: ReturnStyle) -> None:
     """GCC put what follows a failed check of SSL_read into another section."""
@@ -138,6 +139,7 @@ def test_a_plan_is_the_same_after_the_cache() -> None:
     assert result_cache.parse(result_cache.entry(found), str(path), path.stat().st_size) == found
 
 
+@pytest.mark.tools
 def test_a_long_search_is_not_begun_at_once() -> None:
     with Elf(str(BUN)) as elf, pytest.raises(LongSearchError):
         make_attachment(elf, ReturnStyle.INSTRUCTIONS, may_search_long=False)

@@ -21,6 +21,7 @@ def printed(program: Fixture) -> list[tuple[int, str, int]]:
     return [(int(address), function, int(line)) for address, function, line in rows]
 
 
+@pytest.mark.tools
 @of_each_way
 def test_functions_and_lines_are_those_of_the_program(program: Fixture) -> None:
     frames = printed(program)
@@ -33,6 +34,7 @@ def test_functions_and_lines_are_those_of_the_program(program: Fixture) -> None:
             ]
 
 
+@pytest.mark.tools
 @of_each_way
 def test_an_inlined_function_is_in_its_caller(program: Fixture) -> None:
     with Elf(str(program.path)) as elf:
@@ -47,6 +49,7 @@ def test_an_inlined_function_is_in_its_caller(program: Fixture) -> None:
     assert chains == {(), (outer,), (("main.inlined", True), outer)}
 
 
+@pytest.mark.tools
 @of_each_way
 def test_the_outermost_function_has_no_caller(program: Fixture) -> None:
     with Elf(str(program.path)) as elf:

@@ -59,6 +59,7 @@ def test_they_are_where_the_symbols_are(stripped: Path, symbols: dict[str, int])
     assert [inner] == [at for name, at in symbols.items() if "ssl_read_impl" in name]
 
 
+@pytest.mark.tools
 def test_a_wheel_without_symbols_has_them() -> None:
     with Elf(str(program("grpcio"))) as elf:
         found = find_ssl_functions(elf)

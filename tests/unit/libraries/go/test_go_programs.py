@@ -137,6 +137,7 @@ def test_what_a_connection_says_is_found(fixture: Fixture) -> None:
     assert unknown.isdisjoint({"client", "version", "alpn", "sni", "handshakes", "socket_type"})
 
 
+@pytest.mark.tools
 def test_a_type_that_is_not_there_has_no_hash() -> None:
     [fixture, *_] = WITH_SYMBOLS
     with memory(fixture) as known:
@@ -146,6 +147,7 @@ def test_a_type_that_is_not_there_has_no_hash() -> None:
         assert not struct_fields(known, "conn", "noField")
 
 
+@pytest.mark.tools
 def test_a_program_without_tls() -> None:
     [plain] = [each for each in FEW if each.program == "plain"]
     with Elf(str(plain.path)) as elf:
@@ -153,6 +155,7 @@ def test_a_program_without_tls() -> None:
         assert fit_go(elf, ReturnStyle.INSTRUCTIONS) == ([], [])
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("style", [ReturnStyle.TRAMPOLINE, ReturnStyle.PLAIN_INSTRUCTIONS])
 def test_kernels_without_cookies(style: ReturnStyle) -> None:
     """Programs there cannot know where values are: so there are no probes, and a reason."""
