@@ -65,6 +65,7 @@ def only_part_version(found: Attachment | Refusal) -> str | None:
     return only_part(found).version
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("style", ReturnStyle)
 def test_lists_of_buffers_have_programs_of_their_own(style: ReturnStyle) -> None:
     [path] = CACHE.glob(AWSCRT)
