@@ -3,6 +3,7 @@
 PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 BIN := .venv/bin
+BUILD := .cache/build
 # What bpf/build.py compiles, and from what.
 COMPILED := bpf/sslsniff.bpf.o sslsniff/files/libpacking.so sslsniff/kernel/memory/libskipping.so sslsniff/functions/dwarf/libscanner.so \
 	sslsniff/machine_code/stripped/libdistances.so sslsniff/preload/libpreload.so \
@@ -87,7 +88,7 @@ deb: export AFTER_REMOVAL = $(DEB_AFTER_REMOVAL)
 deb: export LAUNCHER = $(DEB_LAUNCHER)
 deb: .cache/build-tools
 	rm -rf $(DEB)
-	$(BIN)/pip install -q --disable-pip-version-check --no-build-isolation --target $(DEB)/usr/lib/sslsniff '.[protobuf]'
+	$(BUILD)/bin/pip install -q --disable-pip-version-check --no-build-isolation --target $(DEB)/usr/lib/sslsniff '.[protobuf]'
 	mv $(DEB)/usr/lib/sslsniff/share $(DEB)/usr/share
 	mv $(DEB)/usr/share/zsh/site-functions $(DEB)/usr/share/zsh/vendor-completions
 	gzip -9n $(DEB)/usr/share/man/man1/sslsniff.1
@@ -102,7 +103,7 @@ deb: .cache/build-tools
 
 build/wheel: .cache/build-tools
 	rm -rf $@
-	$(BIN)/pip wheel -q --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir $@ .
+	$(BUILD)/bin/pip wheel -q --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir $@ .
 
 # No pure test needs root, a compiler or another program. mypy looks at what is imported, too, but reports only these.
 check: .cache/check
@@ -115,6 +116,7 @@ check: .cache/check
 # The exact versions of Python packages, with hashes; from pyproject.toml.
 lock: .cache/wheels
 	$(call lock,build,--group pyproject.toml:build)
+	$(call lock,run,--extra demo pyproject.toml)
 	$(call lock,check,--all-extras --group check pyproject.toml)
 	$(call lock,test,--all-extras --group test pyproject.toml)
 lock = .cache/wheels/bin/uv pip compile -q --universal --python-version 3.11 --upgrade --generate-hashes --no-emit-index-url \
@@ -269,29 +271,37 @@ install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status
 	@mkdir -p $(@D)
 	@touch $@
 
-# make check needs no package of Debian: where python3-venv is missing, Python's own pip fills the environment.
-$(BIN)/python: | $(if $(filter check lock api,$(MAKECMDGOALS)),,.cache/run-packages)
-	@$(PYTHON) -m venv .venv 2>/dev/null || { $(PYTHON) -m venv --clear --without-pip .venv && $(PYTHON) -m pip --python $@ install -q pip; }
+# make check needs no package of Debian: where python3-venv is missing, Python's own pip fills the environments.
+$(BIN)/python $(BUILD)/bin/python: | $(if $(filter check lock api,$(MAKECMDGOALS)),,.cache/run-packages)
+	@$(PYTHON) -m venv $(@D)/.. 2>/dev/null || \
+	{ $(PYTHON) -m venv --clear --without-pip $(@D)/.. && $(PYTHON) -m pip --python $@ install -q pip; }
 
 pip_install = $(BIN)/pip install -q --disable-pip-version-check
 
-.cache/build-tools: requirements/build.txt | $(BIN)/python
-	@echo "Installing from PyPI, into .venv: what builds sslsniff"
-	@$(pip_install) -r $<
-	@mkdir -p .cache && touch $@
+# The compiler is in an environment of its own, as it has 400 MB.
+.cache/build-tools: requirements/build.txt | $(BUILD)/bin/python
+	@echo "Installing from PyPI: what builds sslsniff"
+	@$(BUILD)/bin/pip install -q --disable-pip-version-check -r $<
+	@touch $@
 
 $(COMPILED) &: bpf/build.py $(C_SOURCES) .cache/build-tools
 	@echo "Compiling the BPF programs"
-	@$(BIN)/python bpf/build.py
+	@$(BUILD)/bin/python bpf/build.py
 
-$(BIN)/sslsniff: $(COMPILED) pyproject.toml
+# An editable install, in a wheel: pip alone would need the tools that build it in the environment that it installs into.
+.cache/editable: $(COMPILED) pyproject.toml
+	@rm -rf $@ && mkdir -p $@
+	@$(BUILD)/bin/python -c 'from hatchling.build import build_editable; build_editable("$@")' >/dev/null
+
+$(BIN)/sslsniff: .cache/editable requirements/run.txt | $(BIN)/python
 	@echo "Installing from PyPI, into .venv: what sslsniff imports"
-	@$(pip_install) --no-build-isolation -e ".[demo]"
+	@$(pip_install) -r requirements/run.txt
+	@$(pip_install) --no-deps --force-reinstall .cache/editable/*.whl
 	@touch $@
 
-.cache/check: requirements/check.txt pyproject.toml | $(COMPILED)
+.cache/check: requirements/check.txt .cache/editable | $(BIN)/python
 	$(pip_install) -r $<
-	$(pip_install) --no-build-isolation --no-deps -e .
+	$(pip_install) --no-deps --force-reinstall .cache/editable/*.whl
 	@touch $@
 
 .cache/developer: requirements/test.txt .cache/check | .cache/run-packages
