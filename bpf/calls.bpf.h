@@ -191,7 +191,7 @@ int c_write_list_offset_enter(struct pt_regs *ctx)
 }
 
 /* Arguments as the convention says. Calls of the same function for another purpose have another value in the argument
- * `kind`. They are opened, too, because their returns are seen. */
+ * `kind`. They are opened all the same: the return probe looks them up. */
 SEC("uprobe")
 int c_call_enter(struct pt_regs *ctx)
 {

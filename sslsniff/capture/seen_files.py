@@ -30,7 +30,7 @@ class SeenFiles:
         self._waiting: dict[tuple[int, int], Identity] = {}
         """Device and inode of fstat(2) -> the file: few, and all of them are open."""
         self._seen: dict[Identity, int | None] = {}
-        """A file -> its time of change; None: it has probes, so no other can get its inode."""
+        """ctime when a file was analysed; None while it is probed: our open file pins the inode."""
 
     def has_seen(self, device: int, inode: int, path: str) -> bool:
         """Say whether the file at ``path`` was analysed and did not change since.

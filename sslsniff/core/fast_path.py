@@ -25,7 +25,7 @@ PLAINTEXT_AT = HEAD_OF_DATA.size + 8
 
 
 class RecordConsumer(Protocol):
-    """Consumes whole records, of its direction and of others with the same kind of consumer."""
+    """Consumes a run of records, also those of other directions that have such a consumer."""
 
     def consume(self, key: int, records: Records, clock_offset_ns: int) -> None:
         """Consume records from ``records.position`` on, and move it past them; perhaps none.

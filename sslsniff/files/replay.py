@@ -47,7 +47,7 @@ _REMEMBERED_CLOSED = 4096
 
 
 class Phase(IntEnum):
-    """What the events of a ``place`` belong to; in the order in which they come."""
+    """The phase of reading; it sorts before the packet number in a ``place``."""
 
     TIME_PASSED = 0
     CLOSED_LATE = 1

@@ -67,7 +67,7 @@ class ProbedLibrary(NamedTuple):
     ``version``: the library's, as far as it decides the layout.
     ``read_as``: the version whose layout is used instead, because this one's is not known.
     ``tls_version``: as on the wire, of all its connections; None: their objects have it.
-    ``found_by``: what proves its functions, if that is not what it is for most of its files.
+    ``found_by``: how its functions were identified; None: in the usual way of this library.
     ``key_log``: where its secrets can be seen; None: that was not asked for.
     """
 

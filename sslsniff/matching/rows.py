@@ -77,8 +77,8 @@ class Row(NamedTuple):
     ``enter``, ``leave``: the BPF programs for its entry and its returns.
     ``registers``: those that ``enter`` reads (System V ABI: rdi, rsi, rdx, rcx, r8, r9).
     ``unless``: the row is only for files that do not define this function.
-    ``through``: the row is not needed if the function calls one that is probed already, itself or
-    by these functions. A compiler may have inlined the called function.
+    ``through``: the row is skipped if its function calls an already probed one, directly or through
+    the functions named here. A compiler may have inlined the called function.
     ``at``: where the probes are placed.
     ``outer``: for INNER and HANDED, the public functions whose calls are to be seen.
     ``others``: for INNER and HANDED, the public functions whose calls must not be seen.

@@ -19,7 +19,7 @@ _KEPT = {5 / 8: 1 / 2, 3 / 8: 3 / 4}
 """The share of the connections that is kept, by that of the room for records that is full."""
 _CALM = 1 / 16
 _NEXT_S = 0.1
-"""How long it takes until fewer connections show: then more are left out only if more waits."""
+"""Settling time after a change: before it is over, more are left out only if the backlog grows."""
 _CALM_S = 10.0
 
 

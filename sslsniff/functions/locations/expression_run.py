@@ -1,4 +1,4 @@
-"""Runs a DWARF expression on a stack of steps instead of numbers: each entry is what pushes it."""
+"""Compiles a DWARF expression: each slot of its stack holds the steps that compute its value."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple

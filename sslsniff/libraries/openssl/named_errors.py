@@ -1,4 +1,4 @@
-"""Finds the calls by which OpenSSL's functions say their names when they raise errors.
+"""Finds calls of ``ERR_set_debug``, whose argument is the name of the calling function.
 
 Since 3.0, ``ERR_raise(lib, reason)`` calls ``ERR_set_debug(file, line, function)`` with the
 function's name as a text. In 1.1.1 it is ``ERR_put_error(lib, function, reason, file, line)``, with

@@ -1,4 +1,4 @@
-"""What proves that a function without a symbol is the one that its name says."""
+"""Evidence that a function without a symbol is, say, ``SSL_read``."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -68,7 +68,7 @@ class FoundSsl(NamedTuple):
 
 
 class LineOwners:
-    """The functions that have the lines of ``errors``, as ``names`` tells them apart."""
+    """Maps each source function to the functions whose error calls carry its line numbers."""
 
     def __init__(
         self, code: StrippedCode, errors: tuple[RaisedError, ...], names: dict[int, str]
