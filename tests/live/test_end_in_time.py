@@ -158,12 +158,14 @@ def test_after_its_reader_has_ended(
         process.send_signal(signal.SIGCONT)
         process.wait(PATIENCE_S)
         said = process.stderr.read()
-    assert "an output is incomplete, as nobody reads it any more" in said
+    # The head of a capture file may have been written before: then the file is whole.
+    is_whole = "--pcap" in options and not requests and process.returncode == 0
+    assert ("an output is incomplete, as nobody reads it any more" in said) is not is_whole
     [(count, _)] = re.findall(
         r"^(?:sslsniff: )?(?:(\d+) exchanges?, )?([01]) connections?, .*, 0 bytes lost$", said, re.M
     )
     assert count == ("" if "--pcap" in options else str(len(passed)))
-    assert process.returncode == 1
+    assert process.returncode == (0 if is_whole else 1)
 
 
 @pytest.mark.parametrize("number", SIGNALS)
