@@ -261,7 +261,7 @@ def test_the_whole_host_stands_alone() -> None:
     for each in others:
         done = as_nobody("--all", *each)
         assert done.returncode == 2
-        assert "error: --all watches every process" in done.stderr.splitlines()[-1]
+        assert "sslsniff: --all watches every process" in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize("library", ["libssl.so.3", "libz.so.1"])

@@ -99,7 +99,7 @@ REMEMBER = """
 import os, sys
 from pathlib import Path
 from sslsniff.kernel import privileges
-from sslsniff.analysis import cache
+from sslsniff.analysis import result_cache as cache
 from sslsniff.matching.probe_set import (Refusal, ReturnStyle)
 
 def remember(path, reason):

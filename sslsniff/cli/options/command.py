@@ -77,10 +77,12 @@ class Command:
             at = arguments.index("--")
         given = vars(parser.parse(arguments[:at]))
         lists = {each.key for each in self.options if each.kind in (Kind.LIST, Kind.REST)}
+        # The parser has None for a place that was not filled; an option's value may be None.
+        places = {each.key for each in self.options if each.kind in (Kind.PLACE, Kind.REST)}
         found = {
             key: tuple(value) if key in lists else value
             for key, value in given.items()
-            if value is not None
+            if value is not None or key not in places
         }
         asked = Asked(found, tuple(arguments[at + 1 :]))
         if self.takes_command and at < len(arguments) and not asked.command:

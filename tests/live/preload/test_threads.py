@@ -137,7 +137,7 @@ def test_no_data_race(way: str, buckets: int, certificate: Certificate, tmp_path
     hidden.write_text(HIDDEN)
     sanitized = (*OPTIONS, "-fsanitize=thread")
     build(way, program, "-fsanitize=thread")
-    shared = ("-shared", "-fPIC", "-fvisibility=hidden", f"-I{ROOT / 'bpf'}")
+    shared = ("-shared", "-fPIC", "-fvisibility=hidden", f"-I{ROOT / 'bpf'}", "-D_GNU_SOURCE")
     hiding = f"-Wl,--version-script={hidden}"
     few = f"-DBUCKETS={buckets}"
     run("gcc", *sanitized, *shared, hiding, few, "-o", library, ROOT / "preload/preload.c")

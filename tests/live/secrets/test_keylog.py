@@ -297,7 +297,10 @@ def test_early_rustls_of_tls_13(certificate: Certificate, tmp_path: Path) -> Non
             ):
                 run(*curl(server, certificate, tmp_path, tls_version))
                 assert sniffer.stderr is not None
-                reason = "before 0.22, rustls has them only for a program that asks"
+                reason = (
+                    "no place of secrets of TLS 1.3 was found; before 0.22, rustls has them only"
+                    " for a program that asks"
+                )
                 assert sniffer.stderr.readline() == (
                     f"sslsniff: not all secrets of {fixture.path}: {reason} for them\n"
                 )

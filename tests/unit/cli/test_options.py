@@ -2,6 +2,7 @@
 
 import pytest
 
+from sslsniff.capture.options import SAMPLE
 from sslsniff.cli.options.read_options import READ, REPORT_PAGE
 from sslsniff.cli.options.watch_options import WATCH
 from sslsniff.destinations.options import OUTPUT
@@ -141,3 +142,9 @@ def test_one_file_at_a_time(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         READ.parse([__file__, __file__])
     assert "is a file: sslsniff read FILE reads one file at a time" in capsys.readouterr().err
+
+
+def test_a_value_that_is_none_is_given() -> None:
+    """--sample auto: that is no share, and not the default."""
+    assert WATCH.parse(["--pid", "1", "--sample", "auto"])[SAMPLE] is None
+    assert WATCH.parse(["--pid", "1"])[SAMPLE] == 1
