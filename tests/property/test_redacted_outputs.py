@@ -23,7 +23,7 @@ from tests.unit.redaction.test_redaction import dumped, forms
 from tests.unit.redaction.traffic import cut
 from tests.workload.kafka.broker import Broker, running_broker
 
-pytestmark = pytest.mark.tools
+pytestmark = pytest.mark.heavy
 
 FORMS = [form for form in forms(SECRET.encode()) if form]
 TEXTS = {

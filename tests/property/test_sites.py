@@ -225,7 +225,7 @@ def test_made_up_functions_of_aarch64(
         assert_same(passing, needed | ({*rules.by_return} if with_return else set()))
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("series", test_aarch64.TABLE)
 def test_an_aarch64_instruction_changes_no_other_registers(series: str) -> None:
     """Each by itself; but that paciasp signs an address is not seen: unicorn leaves it out."""

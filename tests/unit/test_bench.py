@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import plots, report, results
+from bench import report, results
 from bench.rows import Row
 
 ROWS = [
@@ -42,10 +42,12 @@ def test_page_is_changed_between_its_marks_only() -> None:
         report.put("above\n", "new\n")
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_plots_are_drawn_of_what_was_measured(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    from bench import plots  # it needs Matplotlib, which only make test-all installs
+
     monkeypatch.setattr(plots, "FOLDER", tmp_path)
     names = [path.name for _, path in plots.draw(ROWS)]
     assert names == ["cost.png", "left.png", "memory.png"]

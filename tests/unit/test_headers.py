@@ -20,7 +20,7 @@ TARGETS = {
 HEADERS = [(path, flags) for found, flags in TARGETS.items() for path in sorted(ROOT.glob(found))]
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize(("header", "target"), HEADERS, ids=[path.name for path, _ in HEADERS])
 def test_a_header_compiles_by_itself(header: Path, target: tuple[str, ...], tmp_path: Path) -> None:
     source = tmp_path / "alone.c"

@@ -166,7 +166,7 @@ def usual_mib(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
     return {form: read_apart(small, form)[1] for form in FORMS}
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", HUGE)
 @pytest.mark.reliability("input", "heads of 10 MB")
 def test_huge_heads_take_little_memory(
@@ -183,7 +183,7 @@ def test_huge_heads_take_little_memory(
             assert shown.count(b"/behind") >= 1
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("kind", ["pcap", "pcapng"])
 @pytest.mark.reliability("input", "600 damaged captures")
 def test_damaged_captures(kind: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -38,7 +38,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     return zipfile.ZipFile(path)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_it_has_every_module_and_source(wheel: zipfile.ZipFile) -> None:
     sources = {
         f"{prefix}{path.relative_to(ROOT)}"

@@ -5,9 +5,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from selenium import webdriver
+if TYPE_CHECKING:
+    from selenium import webdriver
 
 _ARGUMENTS = (
     "--headless",
@@ -37,7 +38,7 @@ for (const name of ["alert", "confirm", "prompt", "open"]) window[name] = () => 
 class Browser:
     """Opens one page after the other."""
 
-    def __init__(self, driver: webdriver.Chrome) -> None:
+    def __init__(self, driver: "webdriver.Chrome") -> None:
         self.driver = driver
         driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": _LISTEN})
 
@@ -88,6 +89,8 @@ class Browser:
 @contextlib.contextmanager
 def chromium() -> Iterator[Browser]:
     """Start a Chromium of Debian, with a profile of its own; end it."""
+    from selenium import webdriver  # only make test-all installs it
+
     with TemporaryDirectory() as profile:
         options = webdriver.ChromeOptions()
         options.binary_location = "/usr/bin/chromium"

@@ -128,7 +128,7 @@ def test_with_cookies_all_places_of_data_are_cheap(series: str) -> None:
     assert data == (plain if series == "boringssl" else {"c_call_enter", "c_return"})
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_with_cookies_nearly_all_places_in_a_program_are_cheap() -> None:
     """But those of DTLS, whose count is stored after the last of them."""
     found = attach(str(NODE), INSTRUCTIONS)
@@ -162,7 +162,7 @@ def test_without_cookies_the_calling_convention_must_do(series: str) -> None:
             assert data[each.offset : each.offset + 2].removeprefix(b"\xf3")[:1] == b"\xc3"
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("style", [TRAMPOLINE, PLAIN_INSTRUCTIONS])
 def test_a_program_with_the_library_inside(style: ReturnStyle) -> None:
     """Node.js: the internal functions are compiled into the public ones, even into those for early

@@ -69,7 +69,7 @@ def status(pid: int) -> dict[str, str]:
     return {name: value.strip() for name, _, value in (each.partition(":") for each in lines)}
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("kind", ["notes", "names", "debug_link"])
 def test_a_small_file_on_disk_takes_no_long_time(
     kind: str, tmp_path: Path, analyzer: FileAnalyzer
@@ -102,7 +102,7 @@ def test_what_the_capture_has_in_memory_does_not_count(
         assert isinstance(finish(analyzer, path)[path], Attachment)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_files_that_take_too_long_are_refused_and_keep_nobody_waiting(
     tmp_path: Path,
     analyzer: FileAnalyzer,
@@ -207,7 +207,7 @@ def test_where_the_process_is_gone_files_are_refused(
     assert found.reason == "planning it failed (the process that did so ended)"
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_many_files_of_all_owners_are_planned(tmp_path: Path, analyzer: FileAnalyzer) -> None:
     """Those that only root can have written share a worker; where one ends it, others continue."""
     good = libraries.library("3.0").path
@@ -321,7 +321,7 @@ def test_no_other_file_is_opened_as_a_debug_file(
     assert all(Path(each).name == ".." for each in tried)
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_a_worker_is_kept_for_a_while_where_more_may_come(
     tmp_path: Path, analyzer: FileAnalyzer, process: AnalysisProcess
 ) -> None:

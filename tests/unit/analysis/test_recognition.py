@@ -122,7 +122,7 @@ def compile_program(source: str, program: Path, *options: str, linked: list[Path
     subprocess.run(command, input=source.encode(), check=True)
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_openssl_without_symbols_and_unwind_table_fits_return_probes(tmp_path: Path) -> None:
     """Its ``ssl_read_internal`` jumps on, and who calls it cannot be found (gcc -static)."""
     program = tmp_path / "program"
@@ -156,7 +156,7 @@ def test_programs_that_others_linked(file: str, shown: str | None, reason: str) 
     )
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 @pytest.mark.parametrize(("suite", "version"), [("bookworm", "1.5.8"), ("trixie", "1.8.0")])
 def test_haskell_is_known_by_the_names_of_its_types(
     suite: str, version: str, tmp_path: Path

@@ -105,7 +105,7 @@ def test_a_changed_file_is_looked_at_again(tmp_path: Path) -> None:
     assert len(entries(tmp_path / "cache")) == 2
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_another_file_with_the_same_build_id_is_not_believed(tmp_path: Path) -> None:
     """Else a file made for it could put probes into the middle of instructions of a library."""
     real, made = libraries.library("3.0").path, tmp_path / "made"
@@ -144,7 +144,7 @@ def test_entries_that_others_can_write_are_not_believed(tmp_path: Path) -> None:
     assert load() is None
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "change",
     [
@@ -170,7 +170,7 @@ def test_entries_of_a_wrong_form_are_not_believed(
     assert plan_file(path) == first
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "change",
     [
@@ -202,7 +202,7 @@ def test_parts_of_a_wrong_form_are_not_believed(tmp_path: Path, change: dict[str
     assert plan_file(path) == first
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
 @given(data=st.binary(max_size=200))
 def test_arbitrary_entries_are_not_believed(tmp_path: Path, data: bytes) -> None:
@@ -254,7 +254,7 @@ def test_a_file_without_tls_is_remembered(tmp_path: Path, monkeypatch: pytest.Mo
     assert plan_file(str(path)) == found
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_a_warm_look_is_fast() -> None:
     path = str(libraries.library("3.0").path)
     plan_file(path)
@@ -285,7 +285,7 @@ def test_parts_of_rustls_are_remembered(tmp_path: Path, tls_version: int | None)
         result_cache.store(found, file.stat(), INSTRUCTIONS)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_where_secrets_are_seen_is_remembered_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -306,7 +306,7 @@ RSI = ["rsi", [], 0]
 PLACE = [0, RSI, None, RSI, RSI, RSI]
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "log",
     [

@@ -91,7 +91,7 @@ def test_the_protocol_is_right_before_the_name_of_the_server(name: str, tmp_path
     assert (found.alpn, found.alpn_length, found.sni_inner) == (488, 496, 504)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_the_name_of_the_server_is_found_where_its_accessor_is_inlined() -> None:
     """Bun's own function gets an object with a pointer to BoringSSL's."""
     found = library(plan(BUN)).layout
@@ -145,7 +145,7 @@ def test_a_long_search_is_not_begun_at_once() -> None:
         make_attachment(elf, ReturnStyle.INSTRUCTIONS, may_search_long=False)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_a_long_search_is_reported_and_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

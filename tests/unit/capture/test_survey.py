@@ -51,7 +51,7 @@ def tls_process(*libraries_to_load: Path) -> Iterator[int]:
             process.kill()
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_processes_with_a_library_are_found(tmp_path: Path) -> None:
     copy = tmp_path / "libssl.so.3"
     shutil.copy("/usr/lib/x86_64-linux-gnu/libssl.so.3", copy)

@@ -131,7 +131,7 @@ def test_a_file_that_changed_has_what_it_has_now(cat: int) -> None:
     assert unprobed.sums() == []
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_made_up_libraries_are_bounded(tmp_path: Path) -> None:
     """Somebody maps thousands of files that tell thousands of versions and reasons."""
     unprobed = UnprobedLibraries(Scope(pids=(1,)), NAMES.get)

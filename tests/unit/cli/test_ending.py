@@ -49,12 +49,14 @@ def test_a_signal_is_noted(number: signal.Signals) -> None:
     assert (code, said) == (7, "")
 
 
+@pytest.mark.heavy
 def test_what_takes_long_is_left() -> None:
     code, said, took_s = end("while True: pass")
     assert (code, said) == (1, "at last")
     assert 0.6 < took_s < 3
 
 
+@pytest.mark.heavy
 def test_what_takes_long_is_abandoned_where_that_is_allowed() -> None:
     script = """
 try:
@@ -68,6 +70,7 @@ except OverdueError:
     assert (code, said) == (9, "")
 
 
+@pytest.mark.heavy
 def test_what_is_written_is_not_abandoned() -> None:
     """It would be written once more."""
     for name in _WRITERS:
@@ -107,6 +110,7 @@ os._exit(8 + control.output_replaced)
     assert end(script)[:2] == (8, "")
 
 
+@pytest.mark.heavy
 def test_a_read_that_waits_is_abandoned() -> None:
     read, write = os.pipe()
     script = f"""
@@ -130,6 +134,7 @@ except OverdueError:
         os.close(each)
 
 
+@pytest.mark.heavy
 def test_without_a_signal_there_is_time() -> None:
     script = """
 control.stop()

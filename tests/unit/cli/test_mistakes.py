@@ -53,7 +53,7 @@ def test_an_output_to_dev_null(option: str) -> None:
     assert Path("/dev/null").is_char_device()
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("arguments", "no_color", "is_coloured"),
     [
@@ -82,7 +82,7 @@ def test_no_color(arguments: tuple[str, ...], no_color: str, is_coloured: bool) 
     assert (b"\x1b[3" in shown or b"\x1b[1" in shown) == is_coloured
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_a_screen_whose_errors_go_into_a_file(tmp_path: Path) -> None:
     terminal, other = os.openpty()
     with (tmp_path / "errors").open("w") as errors:

@@ -13,7 +13,7 @@ from tests.unit.captures import answer, get
 from tests.unit.files.foreign import FAR, NEAR, Wire
 from tests.workload.terminal_screen import on_terminal
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.heavy
 
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")
 

@@ -139,14 +139,14 @@ def test_many_connections(seed: int, tmp_path: Path) -> None:
         assert kind in lines
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("capture", PCAPS, ids=lambda path: path.stem)
 def test_own_captures(capture: Path) -> None:
     for form in ([], ["--json", "--frames", "--chunks"]):
         assert read(capture, *form, jobs=3) == read(capture, *form, jobs=1)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("layout", ["plain", "null-tls"])
 def test_connections_with_several_parts(layout: str, tmp_path: Path) -> None:
     """A loss ends a TCP connection of the file; the connection goes on with other ports."""
@@ -165,7 +165,7 @@ def test_connections_with_several_parts(layout: str, tmp_path: Path) -> None:
         assert read(path, *form, jobs=3) == read(path, *form, jobs=1)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_what_only_one_process_can_do(tmp_path: Path) -> None:
     for options, said in (
         (["--har", str(tmp_path / "a.har")], b"leave out --har"),
@@ -191,7 +191,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_ctrl_c_ends_all_with_a_summary(large: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     with subprocess.Popen([SSLSNIFF, "read", large, "--jobs", "2", "--json", "-o", out]) as process:
@@ -216,7 +216,7 @@ def test_a_killed_process_is_told(large: Path, tmp_path: Path) -> None:
     assert error == b"sslsniff: a process of --jobs was ended from outside: use fewer, or none\n"
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_nobody_reads_any_more(large: Path) -> None:
     with subprocess.Popen(
         [SSLSNIFF, "read", large, "--jobs", "2"], stdout=subprocess.PIPE, stderr=subprocess.PIPE

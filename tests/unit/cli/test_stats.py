@@ -43,6 +43,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "capture.pcapng"
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("capture", CAPTURES, ids=lambda each: each.stem)
 @pytest.mark.parametrize("keys", ["host,path", "comm,pid", "status,protocol", "method,model,error"])
 def test_every_capture(capture: Path, keys: str) -> None:
@@ -75,6 +76,7 @@ def test_a_filter() -> None:
     assert text.splitlines()[1].startswith("0 shown of 3 exchanges")
 
 
+@pytest.mark.heavy
 def test_reading_shows_exchanges_then_the_table() -> None:
     plain, _ = run("read", KEEP_ALIVE)
     table, _ = run("stats", KEEP_ALIVE)
@@ -95,6 +97,7 @@ def test_reading_as_json_has_statistics_before_the_summary() -> None:
     assert [each["type"] for each in objects("read", KEEP_ALIVE, "-q")] == ["summary"]
 
 
+@pytest.mark.heavy
 def test_beside_another_output(tmp_path: Path) -> None:
     out, err = run("read", KEEP_ALIVE, "--stats", "--har", tmp_path / "out.har")
     assert (out, err.splitlines()[0].split()) == ("", ["first", "byte", "total"])
@@ -108,6 +111,7 @@ def test_beside_another_output(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("columns", [80, 200])
 def test_on_a_terminal(columns: int) -> None:
     lines = shown_on_terminal(columns, SSLSNIFF, "stats", KEEP_ALIVE)
@@ -115,6 +119,7 @@ def test_on_a_terminal(columns: int) -> None:
     assert len(lines) == (2 + 3 * 4 + 2 if columns == 80 else 2 + 4 + 2)
 
 
+@pytest.mark.heavy
 def test_an_unknown_key() -> None:
     out, err = run("stats", KEEP_ALIVE, "--group-by", "host,hots", code=2)
     assert (out, err.splitlines()[-1]) == (
@@ -126,6 +131,7 @@ def test_an_unknown_key() -> None:
     assert "'' is none of host, path" in err
 
 
+@pytest.mark.heavy
 def test_an_empty_file(path: Path) -> None:
     path.touch()
     [out, err] = run("stats", path, code=1)
@@ -134,6 +140,7 @@ def test_an_empty_file(path: Path) -> None:
     assert len(err.splitlines()) == 1
 
 
+@pytest.mark.heavy
 def test_a_capture_without_an_exchange(path: Path) -> None:
     taker = Taker(path)
     taker.take([(WRITE, b"nothing"), (READ, b"that is HTTP")], alpn=None)
@@ -145,6 +152,7 @@ def test_a_capture_without_an_exchange(path: Path) -> None:
     assert (whole["exchanges"], summary["exchanges"]) == (0, 0)
 
 
+@pytest.mark.heavy
 def test_a_damaged_capture(path: Path) -> None:
     """What is whole is counted; what is said is what ``read`` says."""
     path.write_bytes(KEEP_ALIVE.read_bytes()[:-700])
@@ -153,6 +161,7 @@ def test_a_damaged_capture(path: Path) -> None:
     assert text.splitlines()[-1] == run("read", path)[0].splitlines()[-1]
 
 
+@pytest.mark.heavy
 def test_what_was_lost_and_what_was_open(path: Path) -> None:
     taker = Taker(path)
     taker.take([(WRITE, get("/a")), (READ, answer(b"x" * 100)[:-60]), (READ, 60)])
@@ -169,6 +178,7 @@ def test_what_was_lost_and_what_was_open(path: Path) -> None:
     assert (loss["type"], loss["bytes"], summary["lost_bytes"]) == ("loss", 60, 60)
 
 
+@pytest.mark.heavy
 def test_a_hundred_thousand_paths(path: Path) -> None:
     """However many there are, a thousand have rows, and it is said how many have not."""
     count = 100_000

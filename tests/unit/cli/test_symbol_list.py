@@ -74,7 +74,7 @@ def named(path: Path) -> dict[str, int]:
     return {name: int(at, 16) for at, name in re.findall(r"^(\w+) [tTwW] (\S+)$", shown, re.M)}
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_all_functions_are_those_of_nm(program: Path) -> None:
     found = {each["symbol"]: each for each in objects(program)}
     assert {name: each["address"] for name, each in found.items()} == {
@@ -88,7 +88,7 @@ def test_all_functions_are_those_of_nm(program: Path) -> None:
     assert found["called"]["probe"]["address"] >= found["called"]["address"]
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_a_function_that_was_inlined_is_told_with_where(program: Path) -> None:
     with Elf(str(program)) as elf:
         main = elf.function("main")
@@ -107,7 +107,7 @@ def test_a_function_that_was_inlined_is_told_with_where(program: Path) -> None:
     ]
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_without_debug_info_it_may_have_been(program: Path, tmp_path: Path) -> None:
     bare = tmp_path / "bare"
     subprocess.run(["strip", "-g", program, "-o", bare], check=True)
@@ -126,7 +126,7 @@ def test_without_debug_info_it_may_have_been(program: Path, tmp_path: Path) -> N
     assert symbols(program, "^called$").stderr == ""
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_debug_info_is_read_from_its_own_file(program: Path, tmp_path: Path) -> None:
     stripped, debug = tmp_path / "stripped", tmp_path / "stripped.debug"
     subprocess.run(["objcopy", "--only-keep-debug", program, debug], check=True)
@@ -172,7 +172,7 @@ def test_damaged_debug_info_is_an_error_or_names_no_other_code(
             assert all(main.address <= each.address < main.address + main.size for each in calls)
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 @pytest.mark.parametrize("option", [(), ("--mangled",)])
 def test_names_are_in_words_unless_asked_otherwise(option: tuple[str, ...], tmp_path: Path) -> None:
     names = [rust_files.TLS13_ENCRYPT, rust_files.TLS13_ENCRYPT_V0, "plain"]
@@ -184,7 +184,7 @@ def test_names_are_in_words_unless_asked_otherwise(option: tuple[str, ...], tmp_
     assert [line.split(maxsplit=4)[-1] for line in lines] == expected
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 @pytest.mark.parametrize(("semaphore", "has_one"), [("0", False), ("counter", True)])
 def test_static_probes_are_those_of_readelf(semaphore: str, has_one: bool, tmp_path: Path) -> None:
     path = assembled(tmp_path / "program", [PROBE % semaphore])
@@ -230,7 +230,7 @@ def test_a_file_that_takes_too_much_memory_is_one_line(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_signatures_are_those_of_the_source(program: Path, tmp_path: Path) -> None:
     found = {each["name"]: each for each in objects("--signatures", program)}
     assert found["called"]["signature"] == "(number: int) -> int"

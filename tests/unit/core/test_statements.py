@@ -165,7 +165,7 @@ def test_literals_go(system: str, text: str, pattern: str) -> None:
     assert without_literals(Statement(system, text.split()[0], text)) == pattern
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_the_screen_and_a_report_show_statements(tmp_path: Path) -> None:
     store = Store()
     for line in shown(lambda out: JsonSink(out.buffer), WIRE):
@@ -226,7 +226,7 @@ REDACTED = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("system", SECRET_WIRES)
 @pytest.mark.parametrize("from_start", [True, False])
 def test_redacted(system: str, from_start: bool, tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_events_come_when_they_are_flushed(coding: str, size: int) -> None:
         assert flowed(messages) == [ServerSentEvent(1, S, data, len(data))]
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("coding", CODERS)
 def test_a_long_stream_takes_no_more_memory(coding: str) -> None:
     decoder, coder = stream(coding), CODERS[coding]()
@@ -149,7 +149,7 @@ def test_windows_share_one_room(coding: str, most: int) -> None:
     assert decoder._windows.free_bytes == WINDOWS_BYTES
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize(("coding", "most"), [("br", 2), ("zstd", 4), ("deflate", 256)])
 def test_windows_take_no_more_than_is_stated(coding: str, most: int) -> None:
     """The largest windows there are, all in use; docs/decoders.md states 64 MiB."""

@@ -78,7 +78,7 @@ def test_damaged_is_told(coding: str) -> None:
     assert decode(b"\xff\x00no such thing" * 9, coded(coding)).error is not None
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd"])
 def test_bombs_are_cut(coding: str) -> None:
     encode = ENCODERS[coding][1]

@@ -146,7 +146,7 @@ def test_joined_in_the_middle() -> None:
         ]
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("size", [1 << 30, 7, 100_000])
 @pytest.mark.parametrize("lost", [None, 1, LONG, 3 * LONG])
 def test_step_is_found_among_long_frames(lost: int | None, size: int) -> None:

@@ -293,7 +293,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("make", [plain, joined, Detector])
 @pytest.mark.parametrize("size", [1 << 30, 1000])

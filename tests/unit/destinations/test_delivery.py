@@ -73,7 +73,7 @@ def test_all_are_delivered_in_order_and_in_batches() -> None:
     assert said == ["items to r: 95 delivered, 0 dropped"]
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_one_item_is_not_kept_for_long() -> None:
     receiver = Receiver()
     items = delivery(receiver, [])
@@ -82,7 +82,7 @@ def test_one_item_is_not_kept_for_long() -> None:
     items.close(PATIENCE_S, receiver.abort)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_an_outage_is_bridged() -> None:
     receiver, said = Receiver(), list[str]()
     receiver.is_down = True
@@ -120,7 +120,7 @@ def test_what_has_no_room_is_dropped_and_counted() -> None:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_a_batch_that_is_never_taken_is_given_up() -> None:
     receiver, said = Receiver(), list[str]()
     receiver.is_down = True
@@ -151,7 +151,7 @@ def test_the_end_does_not_wait_for_a_receiver_that_hangs() -> None:
     assert said[-1] == "items to r: 0 delivered, 25 dropped"
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_a_source_that_can_wait_loses_nothing() -> None:
     receiver, said = Receiver(), list[str]()
     receiver.is_down = True

@@ -73,7 +73,7 @@ def test_a_line_waits_until_it_is_whole(queue: LineQueue) -> None:
     assert [*queue.lines()] == [b"two", b""]
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_the_writer_waits_while_much_is_not_read(queue: LineQueue) -> None:
     count = 2 * MOST_WAITING_BYTES // LINE_BYTES
     with writing(queue, count) as process:

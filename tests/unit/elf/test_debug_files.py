@@ -93,7 +93,7 @@ def test_one_that_comes_later_is_noticed(tmp_path: Path) -> None:
     assert isinstance(program.plan(), Attachment)
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_the_probes_are_those_of_the_unstripped_program(program: Program, unstripped: Path) -> None:
     found, whole = program.plan(), plan_file(str(unstripped))
     assert isinstance(found, Attachment)
@@ -103,7 +103,7 @@ def test_the_probes_are_those_of_the_unstripped_program(program: Program, unstri
     assert program.plan() == found  # as remembered
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 @pytest.mark.parametrize("place", [".debug/program.debug", "debug{folder}/program.debug"])
 def test_the_linked_file_is_found_elsewhere(program: Program, tmp_path: Path, place: str) -> None:
     moved = tmp_path / place.format(folder=tmp_path)
@@ -114,7 +114,7 @@ def test_the_linked_file_is_found_elsewhere(program: Program, tmp_path: Path, pl
     assert found.debug_file == str(moved)
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 @pytest.mark.parametrize("unstripped", ["sha1"], indirect=True)
 def test_a_file_by_build_id_is_found_first(program: Program, tmp_path: Path) -> None:
     with Elf(str(program.path)) as elf:
@@ -128,19 +128,19 @@ def test_a_file_by_build_id_is_found_first(program: Program, tmp_path: Path) -> 
     assert found.debug_file == str(moved)
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_without_the_file_nothing_is_found(program: Program) -> None:
     program.debug.unlink()
     program.assert_not_found()
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_the_file_of_another_program_is_not_used(program: Program) -> None:
     subprocess.run(["objcopy", "--only-keep-debug", sys.executable, program.debug], check=True)
     program.assert_not_found()
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_a_file_that_others_can_write_is_not_used(program: Program) -> None:
     os.chown(program.debug, NOBODY, NOBODY)
     program.assert_not_found()
@@ -151,7 +151,7 @@ def test_a_file_that_others_can_write_is_not_used(program: Program) -> None:
     program.assert_not_found()
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_a_fifo_is_not_waited_for(program: Program) -> None:
     program.debug.unlink()
     os.mkfifo(program.debug)

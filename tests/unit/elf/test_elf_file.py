@@ -79,7 +79,7 @@ def test_code_and_build_id_are_what_pyelftools_reads(library: Path) -> None:
         assert elf.offset(function.address) == text["sh_offset"] + at
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_functions_without_symbols_have_their_unwind_length(library: Path) -> None:
     with library.open("rb") as file, Elf(str(library)) as elf:
         frames = [
@@ -94,7 +94,7 @@ def test_functions_without_symbols_have_their_unwind_length(library: Path) -> No
             assert elf.function_at(start + 1) is None
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_stubs_lead_where_objdump_says(library: Path) -> None:
     shown = subprocess.run(
         ["objdump", "-d", "--no-show-raw-insn", library], capture_output=True, text=True, check=True
@@ -134,7 +134,7 @@ def test_what_a_library_exports_is_found_by_any_table(style: str, tmp_path: Path
         assert not any(map(elf.exports, ["other", "own", "data", "f200", "f", ""]))
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 @given(data=st.data())
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_damage_to_the_table_of_hashes_raises_nothing_else(
@@ -240,7 +240,7 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
             Elf(str(tmp_path / name))
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
 @given(data=st.data())
 def test_a_file_cut_off_anywhere_is_refused(
@@ -251,7 +251,7 @@ def test_a_file_cut_off_anywhere_is_refused(
         open_written(tmp_path / "cut", whole[:size])
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
 @given(place=st.integers(0, 4096), value=st.binary(min_size=1, max_size=16))
 def test_damage_to_the_headers_raises_nothing_else(

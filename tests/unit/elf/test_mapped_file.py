@@ -41,7 +41,7 @@ def test_each_place_is_found_once(text: bytes) -> None:
     assert b"thread" not in searched
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_a_release_is_found_and_another_crate_is_none() -> None:
     path = b"/rustls-0.23.45/src/conn.rs"
     other = b"/tokio-rustls-0.26.1/src/lib.rs"

@@ -111,7 +111,7 @@ def test_damage_is_told(capture: Path, tmp_path: Path) -> None:
     assert "cut off or damaged" in source.warnings[0]
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("pack", "most_kib"), [(gzip.compress, 40_000), (zstandard.compress, 72_000)]
 )
@@ -125,7 +125,7 @@ def test_bomb_takes_little_memory(
     assert peak_kib < most_kib
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
 def test_pipe(capture: Path, pack: Callable[[bytes], bytes]) -> None:
     named = subprocess.run([SSLSNIFF, "read", capture, "--json"], capture_output=True, check=True)

@@ -63,7 +63,7 @@ def test_json_lines(capture: Path) -> None:
     assert (exchange["duration_ms"], exchange["first_byte_ms"]) == (None, None)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_other_outputs(capture: Path, tmp_path: Path) -> None:
     assert read("read", capture).startswith("--:--:--")
     assert "1970" not in read("stats", capture)
@@ -108,7 +108,7 @@ def test_frames_on_the_screen(tmp_path: Path) -> None:
     assert first.text.split()[0] == "?"
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_archive(capture: Path, tmp_path: Path) -> None:
     """HAR needs a date: the entry says that it is none."""
     archive = tmp_path / "made.har"
@@ -123,7 +123,7 @@ def test_archive(capture: Path, tmp_path: Path) -> None:
     assert [each for each in timed if "comment" in each] == []
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_trace(capture: Path, tmp_path: Path) -> None:
     """All stand at the beginning, and say why."""
     trace = tmp_path / "trace.json"
@@ -135,7 +135,7 @@ def test_trace(capture: Path, tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_capture_files_read_back_have_none(capture: Path, tmp_path: Path) -> None:
     """A packet of pcap must have a time: 0 stands for one that is not known."""
     copy = tmp_path / "copy.pcapng"
@@ -150,7 +150,7 @@ def test_shares_of_a_capture_of_which_one_has_no_times() -> None:
     assert (whole.began_ns, whole.duration_ns) == (START_NS, 5)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_report(capture: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     read("report", capture, "-o", page)

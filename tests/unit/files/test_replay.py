@@ -202,7 +202,7 @@ def test_classic_pcap_keeps_bytes_addresses_and_microseconds(layout: str, from_s
     assert isinstance(closed, Closed)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("kind", ["pcap", "pcapng"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_every_cut(kind: str, layout: str, tmp_path: Path) -> None:

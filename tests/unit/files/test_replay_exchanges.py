@@ -109,7 +109,7 @@ def test_as_sent(protocol: str, tmp_path: Path) -> None:
     assert Decoded(packets, tmp_path / "file").said() == sent
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 @every_protocol
 @settings(max_examples=60, deadline=None)
 @given(random=st.randoms(use_true_random=False))

@@ -238,7 +238,7 @@ def test_connections_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert len(source._connections) == 0
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_no_process_is_made_up(tmp_path: Path) -> None:
     tcp = Wire()
     tcp.handshake()
@@ -266,7 +266,7 @@ def test_no_process_is_made_up(tmp_path: Path) -> None:
     assert read(tmp_path / "ours.pcapng") == shown
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("port", [8080, 8443])
 def test_plaintext_is_not_shown_as_https(tmp_path: Path, port: int) -> None:
     """Neither at first, nor from a capture of ours that was made of it."""
@@ -325,7 +325,7 @@ def enhanced_packet(packet: bytes) -> bytes:
     return struct.pack("<5I", 0, 0, 0, len(packet), len(packet)) + packet + bytes(-len(packet) % 4)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("seconds", [-5_000_000_000, 1_795_000_000_000])  # 1811, and 58851
 def test_times_that_no_output_can_show(tmp_path: Path, seconds: int) -> None:
     tcp = Wire()
@@ -374,14 +374,14 @@ def reset_in_the_middle(path: Path, ahead: int) -> tuple[list[str], str]:
     return [each["request"]["target"] for each in exchanges], done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("ahead", [-5000, -1, 2, 5000, 1 << 30])
 def test_a_reset_with_another_number_ends_nothing(tmp_path: Path, ahead: int) -> None:
     """RFC 5961 section 3.2: whoever made it up does not know the next number."""
     assert reset_in_the_middle(tmp_path / "file", ahead) == (["/a", "/b"], "")
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_bytes_after_a_reset_are_counted(tmp_path: Path) -> None:
     targets, notes = reset_in_the_middle(tmp_path / "file", 0)
     dropped = len(get("/b") + answer(b"ok"))

@@ -9,7 +9,7 @@ from tests.unit.captures import READ, WRITE, answer, get, http2_steps
 from tests.unit.files.foreign import FAR, NEAR, Wire
 from tests.unit.files.test_replay_foreign import read
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.heavy
 
 
 @pytest.mark.parametrize("preface", [False, True])

@@ -99,7 +99,7 @@ def combinations(count: int) -> list[str]:
     return [" ".join(grown(2) for _ in range(choose.randint(1, 2))) for _ in range(count)]
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_mitmproxy_agrees() -> None:
     expressions = [*OPERATIONS, *JOINED, *combinations(200)]
     given = {"exchanges": as_json(EXCHANGES), "expressions": expressions}
@@ -109,7 +109,7 @@ def test_mitmproxy_agrees() -> None:
     assert sum(any(each) and not all(each) for each in theirs.values()) > 100
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_every_operator_of_mitmproxy_is_here_or_told_of() -> None:
     program = (
         "from mitmproxy.flowfilter import filter_int, filter_rex, filter_unary;"

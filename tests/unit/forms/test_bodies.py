@@ -43,7 +43,7 @@ def coded_response(media_type: str | None, body: bytes, coding: str | None = Non
     return f"HTTP/1.1 200 OK\r\n{head}\r\n".encode() + body
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("media_type", "body", "coding", "shown"),
     [
@@ -101,7 +101,7 @@ def test_a_large_body_is_cut() -> None:
     assert last == "(cut; 10.0 MB on the wire)"
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 @given(
     st.recursive(
         st.none()

@@ -190,7 +190,7 @@ def pieces(path: Path, count: int) -> list[bytes]:
     return [whole[start:end] for start, end in itertools.pairwise(ends)]
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_a_terminal_that_is_resized(tmp_path: Path) -> None:
     """The lines of a running sslsniff follow; a terminal without a width counts as 80 columns."""
     widths = (80, 47, 0, 163)
@@ -214,7 +214,7 @@ def test_a_terminal_that_is_resized(tmp_path: Path) -> None:
     assert len(shown) == 5
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("columns", [40, 80, 200])
 def test_read_on_a_terminal(columns: int, tmp_path: Path) -> None:
     path = tmp_path / "capture.pcapng"

@@ -26,6 +26,7 @@ def lacking() -> bytes:
     return files.SerializeToString()
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("content", "fact"),
     [

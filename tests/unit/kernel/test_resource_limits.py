@@ -16,7 +16,7 @@ MEMORY_BYTES = 1 << 30
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_time_is_limited() -> None:
     """In a new process: in this one the kernel's count by ticks may be off by seconds."""
     script = f"from {__name__} import limit_time; limit_time()"
@@ -32,7 +32,7 @@ def limit_time() -> None:
     assert [resource.getrlimit(kind) for kind in KINDS] == before
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_time_over_is_said_again_where_python_dropped_it() -> None:
     script = f"from {__name__} import drop_the_first; drop_the_first()"
     run = subprocess.run(
@@ -68,7 +68,7 @@ def test_memory_is_limited() -> None:
     assert [resource.getrlimit(kind) for kind in KINDS] == before
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_memory_reserved_before_does_not_count() -> None:
     with mmap.mmap(-1, 3 * MEMORY_BYTES, prot=0), limited(60, 2 * MEMORY_BYTES):
         bytearray(MEMORY_BYTES)

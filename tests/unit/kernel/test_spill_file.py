@@ -147,7 +147,7 @@ def test_what_is_in_the_ring_comes_after_what_is_in_the_file(
     assert spill.waiting_bytes == 0
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_a_full_file_leaves_the_rest_in_the_ring(kernel: KernelRing, spill: Spill) -> None:
     """Then records are lost as they are without a spill, and none but those."""
     spill.start()
@@ -159,7 +159,7 @@ def test_a_full_file_leaves_the_rest_in_the_ring(kernel: KernelRing, spill: Spil
     assert read_all(spill) == list(range(count))
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_a_full_file_has_room_again_where_it_was_read(kernel: KernelRing, spill: Spill) -> None:
     """What was in the ring moves; what the reader has not given back is not written over."""
     spill.start()

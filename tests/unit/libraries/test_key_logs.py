@@ -119,7 +119,7 @@ def test_the_client_random_has_32_bytes(tmp_path: Path) -> None:
     assert reason == "where its connections have the client random was not found"
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_damaged_copies(tmp_path: Path) -> None:
     """Either the same function, or none: never one that another text leads to."""
     whole = libraries.library(libraries.OPENSSL[0]).path

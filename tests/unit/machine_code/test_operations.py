@@ -10,7 +10,7 @@ from sslsniff.machine_code.instructions import disassemble
 from sslsniff.machine_code.operations import _operation
 from tests import libraries
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.heavy
 
 FUNCTIONS = 200
 

@@ -32,7 +32,7 @@ def shown(steps: list[Step], seed: int) -> bytes:
 NAMES = [b"x-auth-token", b"authorization", b"Set-Cookie", b"x-token-bin", b"x-auth"]
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("before", [b"", MESSAGE, MESSAGE * 40, b"\0\0\0\0\3\x80\0\n"])
 @pytest.mark.parametrize("name", NAMES)
 def test_the_first_trailer_is_a_field(name: bytes, before: bytes) -> None:
@@ -44,7 +44,7 @@ def test_the_first_trailer_is_a_field(name: bytes, before: bytes) -> None:
         assert shown(answer("application/grpc-web+proto", body), size + 1).endswith(expected)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("size", [0, 0x0A00, 0x0A0A, 0x8000, 0x8080, 0x41_41, 0x10000])
 def test_the_length_of_trailers_may_be_text(size: int) -> None:
     for more in range(-60, 200, 7):

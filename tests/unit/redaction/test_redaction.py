@@ -172,7 +172,7 @@ def test_what_is_no_secret_stays() -> None:
     assert (rules.blanked.secrets, rules.blanked.unread_bytes) == (0, 0)
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_wireshark_reads_a_redacted_http2_connection_to_its_end(tmp_path: Path) -> None:
     source, out = tmp_path / "source.pcapng", tmp_path / "out.pcapng"
     taker = Taker(source)
@@ -217,7 +217,7 @@ def test_behind_a_loss_nothing_passes_that_is_not_understood(
             assert secret[-6:] not in plaintext, (at, size)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("traffic", [http1, http2, continued])
 def test_a_capture_that_joins_in_the_middle_shows_no_secret(
     traffic: Callable[[], list[Step]],

@@ -282,7 +282,7 @@ def test_parts_that_are_no_secrets(name: str) -> None:
         assert blanked(sent) == sent
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_text_is_searched_in_linear_time() -> None:
     """What begins like a secret, again and again, and never is one."""
     for piece in (

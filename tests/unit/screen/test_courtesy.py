@@ -52,6 +52,7 @@ def processors(beside: subprocess.Popen[bytes]) -> list[set[int]]:
     return [*found, os.sched_getaffinity(0)]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("place", sorted(os.sched_getaffinity(0)))
 def test_a_thread_runs_beside_the_capture(place: int) -> None:
     own = os.sched_getaffinity(0)

@@ -12,7 +12,7 @@ import pytest
 from tests.unit.screen.keyboard import SSLSNIFF, Keyboard, Play
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_marks_and_what_is_saved(
     play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,7 +71,7 @@ def test_curl(play: Play) -> None:
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_wireshark(play: Play, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A program of this name gets a capture that can be read."""
     program = tmp_path / "wireshark"
@@ -96,7 +96,7 @@ def test_wireshark(play: Play, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert read.count(b'{"type":"exchange"') == 8
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_redaction(play: Play) -> None:
     from tests.unit.exchanges import connection, exchange, request, response
     from tests.unit.screen.captured_lines import written

@@ -43,7 +43,7 @@ def test_on_80_columns_the_lists_say_when(play: Play) -> None:
     play(script, size=(80, 24))
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_moving(play: Play) -> None:
     async def script(keyboard: Keyboard) -> None:
         assert keyboard.cursor == 8  # it follows
@@ -73,7 +73,7 @@ def test_moving(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_the_panes_of_the_detail(play: Play) -> None:
     async def script(keyboard: Keyboard) -> None:
         await keyboard.press("home", "enter")
@@ -116,7 +116,7 @@ def test_a_conversation_that_goes_on(play: Play) -> None:
     play(script, more=event_lines("/v1/chat/completions", *map(str.encode, said)))
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_the_views(play: Play) -> None:
     async def script(keyboard: Keyboard) -> None:
         await keyboard.press("2")
@@ -157,7 +157,7 @@ def test_all_keys_are_shown(key: str, play: Play) -> None:
     play(script)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_sorting(play: Play) -> None:
     async def script(keyboard: Keyboard) -> None:
         table = keyboard.table
@@ -181,7 +181,7 @@ def test_sorting(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_the_mouse(play: Play) -> None:
     async def script(keyboard: Keyboard) -> None:
         await keyboard.click("#list", 30, 3)
@@ -196,7 +196,7 @@ def test_the_mouse(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_a_filter(play: Play) -> None:
     async def script(keyboard: Keyboard) -> None:
         await keyboard.press("slash")
@@ -267,7 +267,7 @@ def test_the_end(key: str, play: Play) -> None:
     play(script)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_a_resize_loses_no_line(play: Play) -> None:
     async def script(keyboard: Keyboard) -> None:
         await keyboard.press("home", "enter")

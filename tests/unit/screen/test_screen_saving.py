@@ -49,7 +49,7 @@ def command_of(asked: Request, authority: str) -> str:
     return curl_command(orjson.loads(line))
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("method", "headers", "body"),
     [

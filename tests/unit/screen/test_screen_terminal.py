@@ -30,7 +30,7 @@ def restored(screen: TerminalScreen) -> int:
     return code
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 @SIZES
 @pytest.mark.parametrize("name", sorted(path.stem for path in PCAPS.glob("*.pcapng")))
 def test_a_capture(name: str, size: tuple[int, int]) -> None:
@@ -62,7 +62,7 @@ def test_a_capture(name: str, size: tuple[int, int]) -> None:
         assert f"{exchanges[1]} exchanges, 0 bytes lost" in screen.text
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_a_resize() -> None:
     with on_terminal(80, 24, SSLSNIFF, "read", CAPTURE, "--tui") as screen:
         screen.until("bytes/8000")
@@ -88,7 +88,7 @@ def test_no_color() -> None:
         assert restored(screen) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT])
 def test_a_signal_ends_it_in_order(number: signal.Signals) -> None:
     with on_terminal(80, 24, SSLSNIFF, "read", CAPTURE, "--tui") as screen:
@@ -97,7 +97,7 @@ def test_a_signal_ends_it_in_order(number: signal.Signals) -> None:
         assert restored(screen) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
@@ -131,7 +131,7 @@ def test_it_needs_a_terminal() -> None:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_a_capture_that_dies_is_told(tmp_path: Path) -> None:
     """The screen stays, with all that came before."""
     pipe = tmp_path / "capture"

@@ -82,7 +82,7 @@ def test_negative_durations_are_refused() -> None:
         Durations().add(-5)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_memory_is_bounded() -> None:
     """Spans from 1 ns to centuries, more than that, and zero."""
     made = Durations()

@@ -87,7 +87,7 @@ def test_each_exchange_is_in_one_group(added: list[Outcome]) -> None:
         assert sum(row.statuses.values()) == row.count
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 @settings(deadline=None)
 @given(parts=st.lists(st.lists(outcomes, max_size=15), max_size=6), most=st.sampled_from([2, 1000]))
 def test_merged_parts_equal_the_whole(parts: list[list[Outcome]], most: int) -> None:
@@ -125,7 +125,7 @@ def test_rate() -> None:
     assert Groups(()).span_ns == 0
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_a_hundred_thousand_paths_are_bounded() -> None:
     groups = Groups(("path",))
     tracemalloc.start()

@@ -38,7 +38,7 @@ def test_idle_connections_stop_nobody(address: tuple[str, int]) -> None:
         each.close()
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_an_idle_connection_ends(address: tuple[str, int]) -> None:
     with socket.create_connection(address) as idle:
         idle.settimeout(20)

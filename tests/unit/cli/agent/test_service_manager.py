@@ -46,7 +46,7 @@ def test_without_a_manager() -> None:
     ServiceManager().ready("")
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_a_manager_that_does_not_read(notices: socket.socket) -> None:
     """Some notices fill its queue (net.unix.max_dgram_qlen); then each is dropped in time."""
     queue = int(Path("/proc/sys/net/unix/max_dgram_qlen").read_text())

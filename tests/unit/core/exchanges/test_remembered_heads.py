@@ -17,7 +17,7 @@ from sslsniff.forms.json.json_lines import JsonSink
 from tests.unit.decoders.http2_wires import HELLO
 from tests.unit.decoders.wires import frame
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.heavy
 
 Passed = Iterator[tuple[Direction, bytes]]
 

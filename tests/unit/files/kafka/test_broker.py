@@ -23,7 +23,7 @@ from tests.workload.otlp_agent import running_agent
 from tests.workload.packets import interleaved, write_capture
 from tests.workload.ports import free_port
 
-pytestmark = pytest.mark.tools
+pytestmark = pytest.mark.heavy
 
 ROOT = Path(__file__).parents[4]
 PCAPS = sorted((ROOT / "pcaps").glob("*.pcapng"))

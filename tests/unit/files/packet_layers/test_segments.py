@@ -81,7 +81,7 @@ NOT_IN_TSHARK = {
 }
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_tshark_finds_the_same(tmp_path: Path) -> None:
     """So what scapy built, and what is made by hand here, is what others send."""
     from scapy.utils import wrpcap

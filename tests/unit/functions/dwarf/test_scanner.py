@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.tools
+pytestmark = pytest.mark.heavy
 
 PROGRAM = """\
 import random, sys

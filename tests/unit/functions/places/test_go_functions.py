@@ -41,6 +41,7 @@ def built(tmp_path: Path, release: str, *options: str, source: str = "go_convent
 NAMED = r"^main\.(two|three|one|blank|escaping|cold)$"
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("release", RELEASES if ALL else (BEFORE, NEWEST))
 @pytest.mark.parametrize("options", [(), (UNOPTIMISED,)])
 def test_a_named_result_counts_once(tmp_path: Path, release: str, options: tuple[str, ...]) -> None:
@@ -74,6 +75,7 @@ def test_a_closure_may_be_named_like_a_part_of_a_c_function(tmp_path: Path) -> N
     assert plan.functions == 1
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("release", "options"),
     [

@@ -12,7 +12,7 @@ from sslsniff.functions.dwarf.debug_info import open_debug_info
 from sslsniff.functions.places.trace_plan import PlanOptions, TracePlan, plan_functions
 from tests.unit.functions.probed_run import ProbedRun
 
-pytestmark = pytest.mark.tools
+pytestmark = pytest.mark.heavy
 
 SOURCE = Path("tests/workload/functions/hello_loop.rs")
 NAME = "hello_loop::hello"

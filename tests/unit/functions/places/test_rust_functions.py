@@ -12,7 +12,7 @@ from sslsniff.functions.places.trace_plan import PlanOptions, plan_functions
 from tests.unit.functions.probed_run import ProbedRun
 from tests.unit.functions.traced_lines import traced_lines
 
-pytestmark = pytest.mark.tools
+pytestmark = pytest.mark.heavy
 
 SOURCE = Path("tests/workload/functions/results.rs")
 VECTOR = "<in a vector register>"

@@ -104,7 +104,7 @@ def test_results_are_read_of_few_functions_or_as_asked(tmp_path: Path) -> None:
     assert len(planned(program, r"^f\d$", options=PlanOptions(results=False)).places) == 10
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_too_many_places_are_refused(tmp_path: Path) -> None:
     source = "".join(f"int f{n}(int a) {{ return a + {n}; }}" for n in range(2001))
     program = built(tmp_path, source=f"{source} int main(void) {{ return 0; }}")

@@ -24,7 +24,7 @@ def test_goroutine_location(fixture: Fixture) -> None:
         assert goroutine_location(elf) == EXPECTED[fixture.release]
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_debug_information_has_the_same_offset() -> None:
     fixture = Fixture("plain", NEWEST, "plain")
     with fixture.path.open("rb") as file:

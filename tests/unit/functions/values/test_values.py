@@ -129,12 +129,14 @@ def test_cpp(tmp_path: Path) -> None:
     assert traced(tmp_path, "cpp", "^cpp_") == CPP
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("level", [0, 1, 3])
 def test_rust(tmp_path: Path, level: int) -> None:
     lines = traced(tmp_path, "rs", "^values::[a-z_]+$", f"-Copt-level={level}")
     assert [each for each in lines if not each.endswith("()")] == RUST
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("mode", ["exe", "pie"])
 def test_go(tmp_path: Path, mode: str) -> None:
     lines = traced(tmp_path, "go", r"^main\.[a-z]+(\[.*)?$", f"-buildmode={mode}")
@@ -143,6 +145,7 @@ def test_go(tmp_path: Path, mode: str) -> None:
     assert shown == GO
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("language", BUILDS)
 def test_whatever_is_in_memory_has_a_form(tmp_path: Path, language: str) -> None:
     """Values that are not initialised yet, or freed, have any bytes."""

@@ -171,7 +171,7 @@ def test_identity_is_the_kernel_s(rings: RingSet, writer: Writer) -> None:
     assert rings.own_id(event.connection) == os.getpid() << 32 | 7
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_many_threads(rings: RingSet) -> None:
     """What is known of threads takes a bounded memory, whatever numbers a program writes."""
     fd = make_memory()

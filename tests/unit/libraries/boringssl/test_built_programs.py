@@ -26,7 +26,7 @@ def functions(built: Built) -> tuple[dict[str, int], ObjectLayout]:
     return places, found.layout
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 @pytest.mark.parametrize("how", [INLINED, BY_POINTERS], ids=lambda how: how.name)
 def test_functions_are_where_their_symbols_are(how: Build) -> None:
     built = build(RELEASE, how)

@@ -48,7 +48,7 @@ def symbols() -> dict[str, int]:
         return {symbol.name: symbol.function.address for symbol in elf.functions()}
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_they_are_where_the_symbols_are(stripped: Path, symbols: dict[str, int]) -> None:
     with Elf(str(stripped)) as elf:
         assert elf.function("SSL_read") is None
@@ -59,7 +59,7 @@ def test_they_are_where_the_symbols_are(stripped: Path, symbols: dict[str, int])
     assert [inner] == [at for name, at in symbols.items() if "ssl_read_impl" in name]
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_a_wheel_without_symbols_has_them() -> None:
     with Elf(str(program("grpcio"))) as elf:
         found = find_ssl_functions(elf)
@@ -68,7 +68,7 @@ def test_a_wheel_without_symbols_has_them() -> None:
     assert {*proved(found)} >= USED
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_no_function_is_wrong_in_a_damaged_copy(
     stripped: Path, symbols: dict[str, int], tmp_path: Path
 ) -> None:
@@ -103,7 +103,7 @@ def test_a_program_without_the_library_is_refused(name: str) -> None:
     assert not found.functions
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_the_command_shows_the_evidence(capsys: pytest.CaptureFixture[str]) -> None:
     path = str(program("grpcio"))
     assert print_tls_functions(path) == 0

@@ -59,7 +59,7 @@ def part(path: Path) -> ProbedLibrary:
     return library
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("fixture", WITH_SYMBOLS, ids="-".join)
 def test_functions_are_those_of_the_symbol_table(fixture: Fixture) -> None:
     with memory(fixture) as known, fixture.path.open("rb") as file:
@@ -83,7 +83,7 @@ def test_functions_are_those_of_the_symbol_table(fixture: Fixture) -> None:
         assert functions.function("no such function") is None
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("fixture", WITH_SYMBOLS, ids="-".join)
 def test_fields_are_those_of_the_debug_information(fixture: Fixture) -> None:
     with memory(fixture) as known:
@@ -167,7 +167,7 @@ def test_kernels_without_cookies(style: ReturnStyle) -> None:
     assert row.reason == "its probes need Linux 5.15 and --returns instructions"
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_damaged_copies(tmp_path: Path) -> None:
     """The tables are damaged, not the code: each probe that is found is on an instruction."""
     whole = FEW[0].path.read_bytes()

@@ -18,13 +18,14 @@ from tests.unit.libraries.openssl.test_openssl_functions import (  # noqa: F401 
 )
 from tests.workload.node import NODE
 
+pytestmark = pytest.mark.heavy
+
 
 def plan(path: Path, style: ReturnStyle = ReturnStyle.INSTRUCTIONS) -> Attachment | Refusal:
     with Elf(str(path)) as elf:
         return make_attachment(elf, style)
 
 
-@pytest.mark.tools
 @pytest.mark.parametrize("style", ReturnStyle)
 def test_all_reads_and_writes_are_probed(stripped: Path, style: ReturnStyle) -> None:  # noqa: F811
     found = plan(stripped, style)
@@ -43,14 +44,12 @@ def test_all_reads_and_writes_are_probed(stripped: Path, style: ReturnStyle) -> 
     assert (found.left_out, found.unprobed) == ((), ())
 
 
-@pytest.mark.tools
 def test_a_plan_is_the_same_after_the_cache(stripped: Path) -> None:  # noqa: F811
     found = plan(stripped)
     size = stripped.stat().st_size
     assert result_cache.parse(result_cache.entry(found), str(stripped), size) == found
 
 
-@pytest.mark.slow
 def test_each_function_that_has_the_internal_ones_errors_is_required() -> None:
     found = find(NODE)
     assert missing_functions(found) == ""
@@ -69,7 +68,6 @@ def test_each_function_that_has_the_internal_ones_errors_is_required() -> None:
     assert {tuple(row.at for row in group) for group in groups} == {(At.ENTRY, At.CALLS)}
 
 
-@pytest.mark.tools
 def test_a_program_without_one_of_them_is_refused(
     program: Path,  # noqa: F811
     stripped: Path,  # noqa: F811

@@ -66,7 +66,7 @@ def stripped(program: Path) -> Path:
     return path
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("release", libraries.OPENSSL)
 def test_they_are_where_the_symbols_of_each_release_are(release: str) -> None:
     path = libraries.library(release).path
@@ -79,7 +79,7 @@ def test_they_are_where_the_symbols_of_each_release_are(release: str) -> None:
     }
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_a_program_without_symbols_has_them(program: Path, stripped: Path) -> None:
     with Elf(str(stripped)) as elf:
         assert elf.function("SSL_read") is None
@@ -105,7 +105,7 @@ def test_fields_of_a_program_are_those_that_its_symbols_have(program: Path, stri
     assert found == {name: known[name] for name in FIELDS & {*known}}
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_inlined_functions_are_found_where_they_are(tmp_path: Path) -> None:
     """In Node.js, ``ssl_read_internal`` is in ``SSL_read``, in ``SSL_read_ex``, and itself."""
     path = tmp_path / "node"
@@ -124,7 +124,7 @@ def test_inlined_functions_are_found_where_they_are(tmp_path: Path) -> None:
     assert fields(find(path).layout) == {name: true[name] for name in FIELDS}
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_no_function_is_wrong_in_a_damaged_copy(
     program: Path, stripped: Path, tmp_path: Path
 ) -> None:

@@ -16,7 +16,7 @@ from tests.unit.libraries.rustls.shape import Shape
 from tests.unit.linear import Spent, unit_s
 from tests.unit.rust_files import source_path
 
-pytestmark = pytest.mark.tools
+pytestmark = pytest.mark.heavy
 
 FUNCTIONS = 300_000
 POINTERS = 500_000

@@ -207,6 +207,7 @@ def test_without_paths_it_is_left_out(tmp_path: Path) -> None:
     assert found == FoundMethods()
 
 
+@pytest.mark.heavy
 @given(data=st.data())
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_damage_raises_nothing_else(data: st.DataObject, whole: bytes, tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def test_urls_are_absolute(method: str, target: str, url: str) -> None:
     assert entry(exchange(request(method, target)))["request"]["url"] == url
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_mitmproxy_reads_it(tmp_path: Path) -> None:
     path = tmp_path / "a.har"
     written(path, *EXCHANGES)

@@ -26,7 +26,7 @@ TUNNEL = exchange(
 )
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_it_shows_what_was_sent(tmp_path: Path) -> None:
     path = tmp_path / "a.har"
     with path.open("wb") as file:
@@ -48,7 +48,7 @@ def test_it_shows_what_was_sent(tmp_path: Path) -> None:
     assert {each["connection"] for each in (post, page, logo)} == {"7-1"}
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "unknown",
     [
@@ -76,7 +76,7 @@ def frame(opcode: int, data: bytes, mask: bytes = b"") -> bytes:
     return bytes([0x80 | opcode, (0x80 if mask else 0) | len(data)]) + mask + data
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_messages_come_along(tmp_path: Path) -> None:
     """From a capture to the panel: a WebSocket's frames, and events with their times."""
     wire = Wire()

@@ -113,7 +113,7 @@ def mended(path: Path) -> list[dict[str, Any]]:
             time.sleep(0.01)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize(("exchanges", "body_bytes"), [(4000, 300), (60, 1_000_000)])
 def test_the_file_of_a_killed_sslsniff_is_whole(
     tmp_path: Path, exchanges: int, body_bytes: int

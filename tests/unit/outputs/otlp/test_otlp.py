@@ -103,6 +103,7 @@ def test_spans_are_what_json_lines_say(running: Agent, protocol: str, name: str)
     assert len({span.span_id for *_, span in found}) == len(lines)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
 def test_messages_of_a_websocket_are_logs_of_its_span(
     protocol: str, running: Agent, tmp_path: Path
@@ -139,6 +140,7 @@ def test_messages_of_a_websocket_are_logs_of_its_span(
     assert {log.body.WhichOneof("value") for log in logs} == {None}
 
 
+@pytest.mark.heavy
 def test_metrics_come_too(running: Agent) -> None:
     capture = CAPTURES / "http2-multiplexed.pcapng"
     sent(capture, running.urls["grpc"], "--otlp-protocol", "grpc")
@@ -164,6 +166,7 @@ def test_metrics_come_too(running: Agent) -> None:
     }
 
 
+@pytest.mark.heavy
 def test_an_agent_that_stops_for_a_while(running: Agent, tmp_path: Path) -> None:
     """A capture file can wait: nothing is lost."""
     capture = many(tmp_path / "many.pcap", 3000)
@@ -178,6 +181,7 @@ def test_an_agent_that_stops_for_a_while(running: Agent, tmp_path: Path) -> None
     assert targets == {f"/{number}" for number in range(3000)}
 
 
+@pytest.mark.heavy
 def test_credentials_do_not_leave_unless_asked(running: Agent, tmp_path: Path) -> None:
     wire = Wire()
     wire.handshake()
@@ -194,6 +198,7 @@ def test_credentials_do_not_leave_unless_asked(running: Agent, tmp_path: Path) -
     assert "abcdefghijklmnop" in str(running.received.spans)
 
 
+@pytest.mark.heavy
 def test_the_standard_variables(running: Agent) -> None:
     capture = CAPTURES / "http1-keep-alive.pcapng"
     sent(
@@ -207,6 +212,7 @@ def test_the_standard_variables(running: Agent) -> None:
     assert (resource["service.name"], resource["deployment.environment.name"]) == ("shop", "test")
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
 def test_nobody_listens(protocol: str) -> None:
     """Ctrl-C ends what waits for a Collector that is not there."""
@@ -228,6 +234,7 @@ def test_nobody_listens(protocol: str) -> None:
     assert "Traceback" not in said
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "url", ["collector:4317", "ftp://h:1", "http://", "http://h:x", "http://h:0", ""]
 )
@@ -257,6 +264,7 @@ def test_without_the_package() -> None:
     )
 
 
+@pytest.mark.heavy
 def test_a_protocol_that_is_none() -> None:
     capture = CAPTURES / "http1-keep-alive.pcapng"
     done = sent(capture, "http://127.0.0.1:1", OTEL_EXPORTER_OTLP_PROTOCOL="http/json")
@@ -266,6 +274,7 @@ def test_a_protocol_that_is_none() -> None:
     )
 
 
+@pytest.mark.heavy
 def test_a_password_in_a_url_is_not_shown(running: Agent) -> None:
     url = running.urls["http/protobuf"].replace("http://", "http://user:very-secret@")
     done = sent(CAPTURES / "http1-keep-alive.pcapng", url)

@@ -50,7 +50,7 @@ def test_any_bytes(data: bytes) -> None:
         assert found is None or len(found.payload) <= len(data)
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_secrets_come_before_packets(tmp_path: Path) -> None:
     """In blocks that tshark knows: it names no error, and sees both packets."""
     path = tmp_path / "a.pcapng"

@@ -22,6 +22,8 @@ from tests.workload.object_store import (
 )
 from tests.workload.ports import free_port
 
+pytestmark = pytest.mark.heavy
+
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")
 CAPTURE = Path("pcaps/http2-multiplexed.pcapng")
 
@@ -43,7 +45,6 @@ def read(url: str, *options: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-@pytest.mark.slow
 def test_rows_are_there(store: Store) -> None:
     done = read(store.url())
     assert done.returncode == 0
@@ -57,7 +58,6 @@ def test_rows_are_there(store: Store) -> None:
     assert file.startswith(f"{BUCKET}/tables/date=")
 
 
-@pytest.mark.slow
 def test_a_store_that_pauses(store: Store) -> None:
     """It is asked before the capture begins; the upload waits."""
     with subprocess.Popen(
@@ -81,7 +81,6 @@ def test_a_store_that_pauses(store: Store) -> None:
     assert store.rows() == 8
 
 
-@pytest.mark.slow
 def test_no_such_bucket(store: Store) -> None:
     done = read(store.url("nowhere/tables"))
     assert done.returncode == 1
@@ -89,7 +88,6 @@ def test_no_such_bucket(store: Store) -> None:
     assert done.stderr.endswith("there is no bucket nowhere: make it first\n")
 
 
-@pytest.mark.slow
 def test_nobody_answers() -> None:
     url = f"s3://{BUCKET}/tables?endpoint_override=127.0.0.1:{free_port()}&scheme=http"
     done = read(url)
@@ -99,7 +97,6 @@ def test_nobody_answers() -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "url", ["ftp://h/x", "file:///tmp/x", "s3://", "s3:///x", "s3://b/x?no_such=1"]
 )
@@ -111,7 +108,6 @@ def test_what_is_no_store(url: str) -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
-@pytest.mark.slow
 def test_keys_in_a_url_are_not_shown(store: Store) -> None:
     url = store.url().replace("s3://", "s3://test:very-secret@")
     done = read(url)
@@ -123,7 +119,6 @@ def test_keys_in_a_url_are_not_shown(store: Store) -> None:
     assert "very-secret" not in done.stderr + wrong.stderr + unknown.stderr
 
 
-@pytest.mark.tools
 @pytest.mark.parametrize("key", ["secret", "another"])
 def test_a_store_that_checks_keys(key: str, tmp_path: Path) -> None:
     """AWS's signatures, version 4: with a wrong key nothing begins, and it is said why."""

@@ -66,7 +66,7 @@ def as_map(headers: list[list[str | None]]) -> dict[str, list[str | None]]:
     return values
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: path.stem)
 def test_as_json(capture: Path, tmp_path: Path) -> None:
     tables, lines = tmp_path / "tables", tmp_path / "lines"
@@ -93,7 +93,7 @@ def test_as_json(capture: Path, tmp_path: Path) -> None:
                 assert len(row[f"{name}_body"]) == message["body"]["size"]
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_many(tmp_path: Path) -> None:
     sink = ParquetSink(LocalFolder(tmp_path / "tables"), body_bytes=0, seconds=60)
     for number in range(50_000):
@@ -180,7 +180,7 @@ def test_numbers_that_are_too_large(tmp_path: Path) -> None:
     assert (row["llm_input_tokens"], row["llm_output_tokens"]) == (None, 5)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_killed(tmp_path: Path) -> None:
     """What is whole stays readable, and what is not is left out."""
     wire, tables, sent = Wire(), tmp_path / "tables", 0
@@ -215,7 +215,7 @@ def test_killed(tmp_path: Path) -> None:
     assert len(dataset(tables, partitioning="hive").to_table()) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_no_room(tmp_path: Path) -> None:
     done = subprocess.run(
         [SSLSNIFF, "read", CAPTURE, "--parquet", tmp_path / "tables"],
@@ -289,7 +289,7 @@ def clickhouse_answers(queries: list[str]) -> list[list[Any]]:
     return [[json.loads(row) for row in rows.split("\n") if row] for rows in json.loads(shown)]
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_queries_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sink = ParquetSink(LocalFolder(tmp_path / "traffic"), body_bytes=0, seconds=60)
     for number in range(100):

@@ -175,7 +175,7 @@ def test_ip_checksums_are_right(tmp_path: Path) -> None:
     assert set(out.split()) == {"1"}
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_long_transfer_in_one_direction_is_acknowledged(tmp_path: Path) -> None:
     path = tmp_path / "file.pcapng"
     taker = Taker(path)
@@ -186,7 +186,7 @@ def test_long_transfer_in_one_direction_is_acknowledged(tmp_path: Path) -> None:
     assert complaints(path) == []
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_comments_and_interfaces_name_the_process(tmp_path: Path) -> None:
     path = tmp_path / "file.pcapng"
     taker = Taker(path)
@@ -218,7 +218,7 @@ def test_comments_and_interfaces_name_the_process(tmp_path: Path) -> None:
     assert tshark_values(path, "tls.handshake.extensions_alpn_str") == ["http/1.1"] * 2
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_times_are_those_of_the_chunks(tmp_path: Path) -> None:
     path = tmp_path / "file.pcapng"
     taker = Taker(path)
@@ -235,7 +235,7 @@ def test_times_are_those_of_the_chunks(tmp_path: Path) -> None:
     assert as_ns[-1] == taker.now_ns
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 @pytest.mark.parametrize("layout", ["null-tls", "plain"])
 def test_gap_is_filled_with_zeros_and_told(tmp_path: Path, layout: str) -> None:
     path = tmp_path / "file.pcapng"
@@ -263,7 +263,7 @@ def test_gap_is_filled_with_zeros_and_told(tmp_path: Path, layout: str) -> None:
     assert (exported / "gap").read_bytes() == filled
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_long_gap_begins_a_new_synthetic_connection(tmp_path: Path) -> None:
     path = tmp_path / "file.pcapng"
     taker = Taker(path)
@@ -285,7 +285,7 @@ def test_long_gap_begins_a_new_synthetic_connection(tmp_path: Path) -> None:
     assert complaints(path) == []
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_one_direction_ends_before_the_other(tmp_path: Path) -> None:
     path = tmp_path / "file.pcapng"
     taker = Taker(path)
@@ -311,7 +311,7 @@ def test_one_direction_ends_before_the_other(tmp_path: Path) -> None:
     assert tshark(path, "-Y", "tcp.analysis.flags") == ""
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_bytes_behind_an_end_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "file.pcapng"
     taker = Taker(path)
@@ -329,7 +329,7 @@ def test_bytes_behind_an_end_are_kept(tmp_path: Path) -> None:
 BODY = b"tail of a body " * 1000
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "before",
     [[(READ, BODY)], [(READ, BODY)] * 20, [(READ, BODY)] * 20 + [(READ, 2 << 20), (READ, BODY)]],
@@ -351,7 +351,7 @@ def test_http1_joined_in_the_middle_of_a_body(
     assert plaintext(seen, READ).startswith(b"".join(gone) + b"HTTP/1.1 200")
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_message_is_found_where_the_sides_take_turns(tmp_path: Path) -> None:
     path = tmp_path / "file.pcapng"
     taker = Taker(path)
@@ -362,7 +362,7 @@ def test_message_is_found_where_the_sides_take_turns(tmp_path: Path) -> None:
     assert complaints(path) == []
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 @pytest.mark.parametrize("alpn", ["h2", None])
 @pytest.mark.parametrize(("layout", "port"), [("null-tls", 8443), ("plain", 80)])
 def test_http2_joined_without_its_preface(
@@ -381,7 +381,7 @@ def test_http2_joined_without_its_preface(
     assert plaintext(seen, WRITE) == written
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_http2_is_recognised_by_its_preface_where_alpn_is_unknown(tmp_path: Path) -> None:
     path = tmp_path / "file.pcapng"
     taker = Taker(path)
@@ -392,7 +392,7 @@ def test_http2_is_recognised_by_its_preface_where_alpn_is_unknown(tmp_path: Path
     assert seen.connection.alpn is None
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_websocket_is_shown(tmp_path: Path) -> None:
     path = tmp_path / "file.pcapng"
     taker = Taker(path)

@@ -50,7 +50,7 @@ def pass_in_turn(taker: Taker, *views: tuple[Connection, Side]) -> None:
             taker.pass_steps(connection, steps(side)[number : number + 1])
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 @pytest.mark.parametrize("layout", ["null-tls", "plain"])
 @pytest.mark.parametrize("kind", ["pcap", "pcapng"])
 def test_each_view_is_a_connection_of_its_own(tmp_path: Path, kind: str, layout: str) -> None:
@@ -88,7 +88,7 @@ def test_captures_read_back_have_the_real_ports(tmp_path: Path, port: int) -> No
     assert plaintext(first, READ) == b"".join(ASKED % number for number in range(EXCHANGES))
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_only_what_is_open_keeps_its_ports(tmp_path: Path) -> None:
     """Who comes when the others have ended has the real port; so has the first of several."""
     path = tmp_path / "ends.pcapng"

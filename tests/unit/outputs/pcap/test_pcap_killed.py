@@ -38,7 +38,7 @@ def judged(path: Path) -> tuple[int, bool]:
     return int(cut[1]) if cut else 0, False
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 @pytest.mark.parametrize("size", [1, 16_000])
 @pytest.mark.parametrize("kind", ["pcap", "pcapng"])
 def test_a_killed_writer_leaves_a_whole_file(kind: str, size: int, tmp_path: Path) -> None:

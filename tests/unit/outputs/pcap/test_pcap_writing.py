@@ -32,7 +32,7 @@ from tests.unit.captures import (
 )
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_unknown_addresses_become_placeholders(tmp_path: Path) -> None:
     path = tmp_path / "file.pcapng"
     taker = Taker(path)
@@ -46,7 +46,7 @@ def test_unknown_addresses_become_placeholders(tmp_path: Path) -> None:
     assert all("placeholders (RFC 5737)" in comment for comment in comments)
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_addresses_that_come_late_are_used_for_all_packets(tmp_path: Path) -> None:
     path = tmp_path / "file.pcapng"
     taker = Taker(path)
@@ -176,7 +176,7 @@ def test_unknown_role_is_told_by_the_first_bytes(
     assert (seen.connection.local, seen.connection.remote) == (connection.local, connection.remote)
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_losses_stand_in_the_statistics(tmp_path: Path) -> None:
     path = tmp_path / "file.pcapng"
     taker = Taker(path)
@@ -187,7 +187,7 @@ def test_losses_stand_in_the_statistics(tmp_path: Path) -> None:
     assert complaints(path) == []
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_empty_capture_is_readable(tmp_path: Path) -> None:
     for kind in ("pcap", "pcapng"):
         path = tmp_path / f"file.{kind}"
@@ -229,7 +229,7 @@ assert told == 1, told
 """
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 @pytest.mark.parametrize("kind", ["pcap", "pcapng"])
 @pytest.mark.parametrize("room", [1_000_000, 100_001])
 def test_file_is_whole_when_the_disk_is_full(kind: str, room: int, tmp_path: Path) -> None:
@@ -307,7 +307,7 @@ def test_chunk_of_an_unknown_connection_is_ignored(tmp_path: Path) -> None:
     assert tshark_values(path, "http.request.uri") == ["/"]
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_chunk_without_bytes_is_no_packet(tmp_path: Path) -> None:
     path = tmp_path / "file.pcapng"
     taker = Taker(path)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from selenium.webdriver.common.keys import Keys
 
 from sslsniff import decode
 from sslsniff.core.escaping import escape, escape_lines
@@ -94,7 +93,7 @@ def shown_rows(browser: Browser) -> list[list[str]]:
     return [[*row[1:4], *row[6:8]] for row in rows]
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: path.stem)
 def test_it_shows_a_capture(browser: Browser, capture: Path, tmp_path: Path) -> None:
     write_report(capture, tmp_path / "page.html")
@@ -107,7 +106,7 @@ def test_it_shows_a_capture(browser: Browser, capture: Path, tmp_path: Path) -> 
     assert_quiet(browser)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_nothing_of_the_wire_becomes_a_part_of_the_page(browser: Browser, tmp_path: Path) -> None:
     capture = tmp_path / "hostile.pcapng"
     write_hostile(capture)
@@ -135,7 +134,7 @@ def test_nothing_of_the_wire_becomes_a_part_of_the_page(browser: Browser, tmp_pa
     assert_quiet(browser)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_a_body_and_a_conversation_are_shown_as_sent(browser: Browser, tmp_path: Path) -> None:
     capture = tmp_path / "hostile.pcapng"
     write_hostile(capture)
@@ -166,7 +165,7 @@ def test_a_body_and_a_conversation_are_shown_as_sent(browser: Browser, tmp_path:
     assert_quiet(browser)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_ten_thousand_exchanges_open_quickly(browser: Browser, many: Path) -> None:
     """Bars: 2 s, 20 MB. The fastest of three: others may be using the machine."""
     assert many.stat().st_size < 20_000_000
@@ -175,7 +174,7 @@ def test_ten_thousand_exchanges_open_quickly(browser: Browser, many: Path) -> No
     assert_quiet(browser)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_search_sorts_and_pages(browser: Browser, many: Path) -> None:
     browser.open(many)
     search = browser.driver.find_element("id", "search")
@@ -214,7 +213,7 @@ def test_search_sorts_and_pages(browser: Browser, many: Path) -> None:
     assert_quiet(browser)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("write", [write_hostile, write_stalled, write_many])
 def test_each_value_of_the_statistics_lists_its_exchanges(
     browser: Browser, tmp_path: Path, write: Callable[[Path], None]
@@ -233,9 +232,11 @@ def test_each_value_of_the_statistics_lists_its_exchanges(
     assert_quiet(browser)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_the_keyboard_is_enough(browser: Browser, many: Path) -> None:
     """From the top: the link to the list, the search, a row, its detail, and back to the row."""
+    from selenium.webdriver.common.keys import Keys
+
     browser.open(many)
 
     def press(*keys: str) -> None:
@@ -262,7 +263,7 @@ def test_the_keyboard_is_enough(browser: Browser, many: Path) -> None:
     assert_quiet(browser)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_a_link_opens_an_exchange(browser: Browser, many: Path) -> None:
     browser.open(many, "#e10002")
     heading = browser.run("return document.getElementById('detail-title').textContent")
@@ -270,7 +271,7 @@ def test_a_link_opens_an_exchange(browser: Browser, many: Path) -> None:
     assert_quiet(browser)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_a_screen_reader_can_use_it(browser: Browser, tmp_path: Path, dark: bool) -> None:
     """By axe's rules, contrasts included, for the page and for the detail of an exchange."""
@@ -297,7 +298,7 @@ def axe(browser: Browser) -> list[Any]:
     return broken
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_it_follows_the_colours_of_the_system_and_prints_in_light_ones(
     browser: Browser, many: Path
 ) -> None:
@@ -316,7 +317,7 @@ def test_it_follows_the_colours_of_the_system_and_prints_in_light_ones(
     browser.show()
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_stalls_are_shown(browser: Browser, tmp_path: Path) -> None:
     write_stalled(tmp_path / "h2.pcapng")
     write_report(tmp_path / "h2.pcapng", tmp_path / "h2.html")
@@ -362,7 +363,7 @@ def test_what_has_no_time_is_in_no_chart(browser: Browser, tmp_path: Path) -> No
     assert_quiet(browser)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_it_says_what_is_not_in_it(browser: Browser, tmp_path: Path) -> None:
     path = tmp_path / "a.html"
     with path.open("wb") as file:
@@ -392,7 +393,7 @@ def test_an_empty_capture_has_a_report(browser: Browser, tmp_path: Path) -> None
     assert_quiet(browser)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_a_half_written_page_runs_nothing(browser: Browser, tmp_path: Path) -> None:
     path = tmp_path / "a.html"
     subprocess.run([sys.executable, "-c", killed_while_writing(path)], check=False)

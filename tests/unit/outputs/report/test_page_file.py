@@ -35,7 +35,7 @@ def test_until_its_end_it_says_that_there_is_none(tmp_path: Path) -> None:
     assert len(Parts(whole).rows) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_it_goes_through_a_pipe_and_to_the_end_of_a_file(tmp_path: Path) -> None:
     path = tmp_path / "a.html"
     path.write_bytes(b"before\n")
@@ -47,7 +47,7 @@ def test_it_goes_through_a_pipe_and_to_the_end_of_a_file(tmp_path: Path) -> None
     assert path.read_bytes() == b"before\n" + piped
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_a_full_disk_leaves_the_page_that_there_is_none(tmp_path: Path) -> None:
     full = tmp_path / "full"
     full.mkdir()
@@ -69,7 +69,7 @@ def test_an_error_is_raised_if_it_cannot_be_written() -> None:
             report.close()
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_a_killed_sslsniff_leaves_one_of_both(tmp_path: Path) -> None:
     """It is killed at random times, most of them while it writes."""
     capture, path = tmp_path / "many.pcapng", tmp_path / "a.html"

@@ -191,7 +191,7 @@ def test_older_rows_go_with_their_connections(
     assert parts.capture["summary"] is None
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_memory_is_bounded(tmp_path: Path) -> None:
     """20,000 exchanges of their own connections, with 4 KiB each, in a report of 2 MiB."""
     tracemalloc.start()

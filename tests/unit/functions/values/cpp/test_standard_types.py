@@ -15,7 +15,7 @@ from tests.unit.functions.probed_run import ProbedRun
 from tests.unit.functions.values.test_values import CPP
 from tests.workload.functions.clang import compile_by_clang
 
-pytestmark = pytest.mark.tools
+pytestmark = pytest.mark.heavy
 
 SOURCES = Path("tests/workload/functions/values").resolve()
 NAMES = "^(cpp_.*|variants|bits|deques|maps|pointers|tuples|others)$"
