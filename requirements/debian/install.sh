@@ -36,6 +36,6 @@ for link in $(enabled); do
     case "$before" in *"$link"*) continue ;; esac
     case "$link" in
     /etc/rc?.d/S*) name=${link##*/S[0-9][0-9]} && test ! -e "/etc/init.d/$name" || update-rc.d "$name" disable ;;
-    *) deb-systemd-helper disable "${link##*/}" ;;
+    *) DPKG_MAINTSCRIPT_PACKAGE=none deb-systemd-helper disable "${link##*/}" ;;
     esac
 done >"$log" 2>&1
