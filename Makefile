@@ -140,7 +140,7 @@ unit: .cache/test .cache/wheels
 	$(BIN)/pytest -n 2 --dist loadfile -m "not heavy and not measured" tests/unit tests/corpus tests/property
 
 live: .cache/test .cache/wheels
-	$(SUDO) $(BIN)/pytest -m "not heavy and not measured" tests/live
+	$(SUDO) $(BIN)/pytest -n 2 --dist loadfile -m "not heavy and not measured" tests/live
 
 fuzz: .cache/test
 	$(BIN)/python -m tests.fuzz $(FUZZ_SECONDS)
@@ -149,7 +149,7 @@ all-unit: .cache/all .cache/wheels/all .cache/wheels/musl .cache/mitmproxy .cach
 	$(BIN)/pytest -n 2 --dist loadfile -m "heavy and not measured" tests/unit tests/corpus tests/property
 
 all-live: .cache/all .cache/wheels/all .cache/wheels/musl .cache/bun .cache/model-sdks .cache/kafka go rust s2n
-	$(SUDO) $(BIN)/pytest -m "heavy and not measured" tests/live
+	$(SUDO) $(BIN)/pytest -n 2 --dist loadfile -m "heavy and not measured" tests/live
 
 measured: .cache/all .cache/wheels/all go rust
 	$(SUDO) $(BIN)/pytest -m measured tests/unit tests/live

@@ -154,6 +154,7 @@ def test_a_service(
     assert sum(line["type"] == "exchange" for line in lines) == 53
 
 
+@pytest.mark.heavy
 def test_reload(
     agent: Agent, port: int, server: Server, certificate: Certificate, tmp_path: Path
 ) -> None:
@@ -182,6 +183,7 @@ def test_reload(
     assert not any("/bytes/" in url for url in urls[20:])
 
 
+@pytest.mark.heavy
 def test_with_the_rights_of_the_unit(
     server: Server, certificate: Certificate, tmp_path: Path, port: int
 ) -> None:
@@ -230,6 +232,7 @@ def test_a_port_that_is_taken(server: Server, tmp_path: Path) -> None:
     agent.end()
 
 
+@pytest.mark.heavy
 def test_the_limit_of_disk_goes_with_its_line(
     server: Server, certificate: Certificate, tmp_path: Path, port: int
 ) -> None:

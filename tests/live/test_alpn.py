@@ -2,9 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.live.checks import Sniff
 from tests.workload.processes import PROGRAMS, next_line, run, say, started
 from tests.workload.servers import Certificate
+
+pytestmark = pytest.mark.heavy
 
 
 def test_a_protocol_at_the_end_of_a_page(

@@ -81,6 +81,7 @@ def test_probes_come_and_go(
     assert len(plan.probes) * COPIES > 50
 
 
+@pytest.mark.heavy
 def test_multi_links_go_fast(libraries: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """Each link is waited for, not each probe; a busy machine is slow at both."""
 

@@ -77,6 +77,7 @@ AT_FULL_SPEED = {
 """Calls, their size, and the end that is watched."""
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("case", AT_FULL_SPEED)
 @pytest.mark.reliability("load", "100 MB, and 200,000 calls, at full speed")
 def test_every_byte(
@@ -168,6 +169,7 @@ def under(
     return captured, sent
 
 
+@pytest.mark.heavy
 def test_large_calls(load: Load, receiver: Receiver, watch: Watch) -> None:
     """A call is kept whole; above the limit it is cut, and the rest counted."""
     for size in (MIB, CALL_LIMIT):
@@ -212,6 +214,7 @@ def until_caught_up(sniffer: Sniffer, send: Callable[[], EndOfLoad]) -> list[End
         assert time.monotonic() < deadline, "the reader has not caught up"
 
 
+@pytest.mark.heavy
 @pytest.mark.reliability("fault", "sslsniff is stopped for 10 s, and the ring fills")
 def test_stopped_reader(
     load: Load,
@@ -277,6 +280,7 @@ def test_stopped_reader(
     record_property("lost_bytes", captured.summary["lost_bytes"])
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("spill", "causes"), [("64M", set()), ("6M", {"ring full"})])
 def test_spill(spill: str, causes: set[str], load: Load, receiver: Receiver) -> None:
     """Nobody takes the output while 20 MB pass: a file has room for them, or as many as fit.

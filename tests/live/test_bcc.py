@@ -14,6 +14,8 @@ from tests.workload.processes import PATIENCE_S, run
 from tests.workload.python.server import pattern
 from tests.workload.servers import Certificate, Server
 
+pytestmark = pytest.mark.heavy
+
 VERSIONS = ("--http1.1", "--http2")
 CHANGING = {"time", "pid", "tid", "connection", "client", "duration_ms", "first_byte_ms"}
 

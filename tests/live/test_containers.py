@@ -278,6 +278,7 @@ def test_both_process_ids(
     assert inner["container"] == same["container"] == shown(ID)
 
 
+@pytest.mark.heavy
 def test_sslsniff_in_a_cgroup_namespace(
     top: Cgroup, client: Client, inside: Enclosure, name_files: Path, tmp_path: Path
 ) -> None:
@@ -301,6 +302,7 @@ def test_sslsniff_in_a_cgroup_namespace(
     assert container_of(captured) == [shown(ID, "web")]
 
 
+@pytest.mark.heavy
 def test_a_container_in_cgroup_v1(client: Client, inside: Enclosure, tmp_path: Path) -> None:
     """Beside v2, where the process is in the root, as with runtimes on older hosts."""
     mount = Path("/sys/fs/cgroup/pids")

@@ -106,6 +106,7 @@ def assert_silent(captured: Captured) -> None:
     assert [each for each in lines if not each.startswith(READY)] == []
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("connections", [1, 16, 1000])
 @pytest.mark.reliability("load", "1,000 coroutines on two threads, all inside of TLS calls")
@@ -192,6 +193,7 @@ def test_calls_in_progress_are_counted(coroutines: Coroutines, sniff: Sniff, cou
     assert f" ({count} of {procfs.thread_name(pid)}[{pid}]): one message of each is missing" in line
 
 
+@pytest.mark.heavy
 def test_jobs_of_openssl(coroutines: Coroutines, tmp_path: Path) -> None:
     """SSL_MODE_ASYNC: the library runs a call's inner part on a stack of its own.
 

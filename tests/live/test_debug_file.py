@@ -2,12 +2,16 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.live.checks import assert_passed, assert_whole, run_under
 from tests.live.sniffer import SSLSNIFF
 from tests.live.test_openssl import got, told
 from tests.workload.passed import new_nonce
 from tests.workload.processes import PROGRAMS, run, started
 from tests.workload.servers import Server
+
+pytestmark = pytest.mark.heavy
 
 
 def test_stripped_program(server: Server, tmp_path: Path) -> None:

@@ -128,6 +128,7 @@ def test_while_nobody_reads_its_output(client: Process, tmp_path: Path) -> None:
     assert len(whole) > 10
 
 
+@pytest.mark.heavy
 def test_while_nobody_reads_a_capture_from_a_pipe(client: Process, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.pcapng"
     os.mkfifo(pipe)
@@ -199,6 +200,7 @@ def test_while_it_decodes(number: signal.Signals, long_call: Process, sniff: Sni
     assert captured.summary["connections"] > 0
 
 
+@pytest.mark.heavy
 def test_more_time_can_be_allowed(long_call: Process, sniff: Sniff) -> None:
     with sniff("--pid", str(long_call.pid), "--end-within", "600") as sniffer:
         say(long_call, str(LONG_CALL_BYTES // 4))
@@ -227,6 +229,7 @@ def test_what_waits_is_counted_to_the_byte(
     assert captured.summary["lost_bytes"] == sum(lost.values())
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("again", [False, True], ids=["once", "twice"])
 def test_ctrl_c_shows_all_and_again_ends_at_once(
     again: bool, load: Load, certificate: Certificate, tmp_path: Path
@@ -261,6 +264,7 @@ def test_ctrl_c_shows_all_and_again_ends_at_once(
         assert (code, lost, data_bytes) == (0, {}, sent.bytes)
 
 
+@pytest.mark.heavy
 def test_while_it_reads_a_hostile_capture(long_call: Process, tmp_path: Path, sniff: Sniff) -> None:
     capture = tmp_path / "long.pcapng"
     with sniff("--pid", str(long_call.pid), "--pcap", str(capture)) as sniffer:
@@ -281,6 +285,7 @@ def test_while_it_reads_a_hostile_capture(long_call: Process, tmp_path: Path, sn
     assert json.loads(output.read_text().splitlines()[-1])["type"] == "summary"
 
 
+@pytest.mark.heavy
 def test_while_nobody_opens_its_pipe(client: Process, tmp_path: Path) -> None:
     """Nothing is shown yet then: that is said."""
     pipe = tmp_path / "pipe.pcapng"
@@ -327,6 +332,7 @@ def test_while_it_starts(delay_s: float, number: signal.Signals, own_library: Pa
         assert all(line.startswith("sslsniff: ") for line in said.splitlines()), said
 
 
+@pytest.mark.heavy
 def test_while_it_plans_the_file_that_was_named(own_library: Path) -> None:
     """It waits for the plan as there is nothing else to do."""
     path = hostile_files.symbol_tables(own_library.with_name("hostile"))
@@ -342,6 +348,7 @@ def test_while_it_plans_the_file_that_was_named(own_library: Path) -> None:
         path.unlink()
 
 
+@pytest.mark.heavy
 def test_while_it_lists_a_hostile_file(own_library: Path) -> None:
     """It ends as other programs do that print a list."""
     path = hostile_files.symbol_tables(own_library.with_name("hostile"))
@@ -360,6 +367,7 @@ def test_while_it_lists_a_hostile_file(own_library: Path) -> None:
         path.unlink()
 
 
+@pytest.mark.heavy
 def test_while_it_looks_for_symbols(tmp_path: Path) -> None:
     path = hostile_files.symbol_tables(tmp_path / "hostile")
     with started(SSLSNIFF, "symbols", path, "SSL", stderr=subprocess.PIPE) as process:
@@ -371,6 +379,7 @@ def test_while_it_looks_for_symbols(tmp_path: Path) -> None:
         assert process.stderr.read() == ""
 
 
+@pytest.mark.heavy
 def test_a_command_goes_on(tmp_path: Path) -> None:
     """SIGTERM is for sslsniff alone: what it started is not ended, and not waited for."""
     script = "echo $$; exec sleep 60"

@@ -28,6 +28,7 @@ from tests.workload.servers import Certificate
 RING_BYTES = 4 << 20
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("arguments", "fact"),
     [
@@ -67,6 +68,7 @@ def test_targets(arguments: list[str], fact: str, own_library: Path, tmp_path: P
     assert done.stdout == ""
 
 
+@pytest.mark.heavy
 def test_static_program(load: Load, certificate: Certificate, tmp_path: Path) -> None:
     """A program with OpenSSL linked in is captured; once it is stripped only that is known."""
     static = Load(tmp_path / "static")

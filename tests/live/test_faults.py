@@ -111,6 +111,7 @@ def assert_fault_is_seen(fault: str, captured: Captured) -> None:
     assert connections(captured) == connections(captured, "closed")
 
 
+@pytest.mark.heavy
 @pytest.mark.reliability("fault", "a library is replaced while it is mapped")
 def test_library_upgraded(
     server: Server,

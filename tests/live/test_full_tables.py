@@ -15,6 +15,8 @@ from tests.live.sniffer import Captured
 from tests.workload.processes import PATIENCE_S, PROGRAMS, next_line, run, say, started
 from tests.workload.servers import Certificate
 
+pytestmark = pytest.mark.heavy
+
 KEY_BYTES = 16  # struct connection_key; each entry begins with it
 WRITER = """
 import ssl, sys

@@ -80,6 +80,7 @@ def without_port(passed: list[Passed]) -> list[Passed]:
     return sorted(replace(each, client=(each.client[0], 0)) for each in passed)
 
 
+@pytest.mark.heavy
 def test_wget_from_its_start(server: Server, certificate: Certificate, tmp_path: Path) -> None:
     all_requests = requests()
     commands = [
@@ -98,6 +99,7 @@ def test_wget_from_its_start(server: Server, certificate: Certificate, tmp_path:
     assert connections(captured, "closed", comm="wget", role="client") == len(all_requests)
 
 
+@pytest.mark.heavy
 def test_wget_of_a_running_shell(
     server: Server, certificate: Certificate, tmp_path: Path, sniff: Sniff
 ) -> None:

@@ -11,6 +11,8 @@ from tests.live.test_ways import message, seen
 from tests.workload.processes import PROGRAMS, run
 from tests.workload.servers import Certificate
 
+pytestmark = pytest.mark.heavy
+
 SIZES = (1, 100, 5000, 16384, 40000, 3 << 20)
 LONGER = frozenset({"plain", "partial", "again"})
 """Those with the last size, too: it fills sockets, and is hundreds of records."""

@@ -42,6 +42,7 @@ def bodies(captured: Captured, direction: str) -> dict[tuple[int, int, str], lis
     return found
 
 
+@pytest.mark.heavy
 @SERVERS
 def test_calls(fixture: Built, certificate: Certificate, sniff: Sniff) -> None:
     with (

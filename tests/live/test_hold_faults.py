@@ -83,6 +83,7 @@ FAULTS = (kill_sslsniff, kill_holder, kill_both, end_sslsniff, end_holder)
 WAYS = {"": ["wait"], "thread": ["wait", "thread"], "block": ["block", "wait"]}
 
 
+@pytest.mark.heavy
 @pytest.mark.reliability("fault", "sslsniff ends or is killed while a process waits for it")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("fault", FAULTS)
@@ -117,6 +118,7 @@ def test_the_holder_is_killed_and_the_capture_goes_on(late: Late, tmp_path: Path
     assert output.read_text().count('{"type":"exchange"') == 1
 
 
+@pytest.mark.heavy
 def test_a_thread_waits_for_some_time_only(late: Late, tmp_path: Path) -> None:
     """Once, not for each file: then a line says what may be missing."""
     began_s = time.monotonic()
@@ -143,6 +145,7 @@ with open(sys.argv[1], "rb") as file:
 """
 
 
+@pytest.mark.heavy
 def test_a_file_that_takes_until_the_end_is_told(tmp_path: Path) -> None:
     """The thread went on, and the program has ended before it was known what is in the file."""
     file = hostile_files.KINDS["symbol_tables"](tmp_path / "slow")
@@ -158,6 +161,7 @@ def test_a_file_that_takes_until_the_end_is_told(tmp_path: Path) -> None:
     assert "went on after" not in again.captured.stderr
 
 
+@pytest.mark.heavy
 def test_ctrl_c_ends_the_analysis(tmp_path: Path) -> None:
     """The command has ended by then, and its exit code is sslsniff's."""
     file = hostile_files.KINDS["symbol_tables"](tmp_path / "slow")
@@ -174,6 +178,7 @@ def test_ctrl_c_ends_the_analysis(tmp_path: Path) -> None:
     assert errors.read_text().endswith(line)
 
 
+@pytest.mark.heavy
 def test_a_file_that_is_probed_too_late_is_named(late: Late, tmp_path: Path) -> None:
     command = late("wait")
     with holding([*command, "linger"], tmp_path) as held:

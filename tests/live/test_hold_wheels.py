@@ -16,6 +16,8 @@ from tests.live.test_hold import TIMES
 from tests.workload.processes import PROGRAMS
 from tests.workload.servers import Server
 
+pytestmark = pytest.mark.heavy
+
 LIBRARIES = {"curl_cffi": "boringssl", "pyreqwest": "rustls"}
 
 

@@ -110,6 +110,7 @@ def test_those_in_use_at_the_start(
     assert watching.startswith(READY)
 
 
+@pytest.mark.heavy
 def test_those_that_come_later(
     server: Server, certificate: Certificate, own_library: Path, hostile: list[Path], sniff: Sniff
 ) -> None:
@@ -133,6 +134,7 @@ def test_those_that_come_later(
     assert captured.code == 0
 
 
+@pytest.mark.heavy
 def test_one_line_says_why_a_file_is_not_watched(own_library: Path, sniff: Sniff) -> None:
     """It is told once, and the next time at once."""
     memory = hostile_files.unwind_table(own_library.with_name("memory"))

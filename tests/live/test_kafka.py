@@ -21,6 +21,8 @@ from tests.workload.ports import free_port
 from tests.workload.processes import PATIENCE_S
 from tests.workload.servers import Certificate, Server
 
+pytestmark = pytest.mark.heavy
+
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:

@@ -18,6 +18,8 @@ from tests.workload.python.model_client import QUESTION, SDKS, SYSTEM, TOOL
 from tests.workload.python.model_server import PAUSE_S
 from tests.workload.servers import Certificate
 
+pytestmark = pytest.mark.heavy
+
 MODELS = {
     "openai-chat": ("openai.chat", "gpt-test"),
     "openai-responses": ("openai.responses", "gpt-test"),

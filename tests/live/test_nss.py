@@ -94,6 +94,7 @@ def proxy() -> Iterator[int]:
         thread.join()
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("series", libraries.NSS)
 @pytest.mark.parametrize("way", [*WAYS, "later"])
 def test_a_client(
@@ -177,6 +178,7 @@ def serving(
         yield Server(process.pid, int(next_line(process)))
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("series", libraries.NSS)
 @pytest.mark.parametrize("way", WAYS)
 def test_a_server(
@@ -218,6 +220,7 @@ def test_a_connection_that_is_joined(
     assert captured.not_probed == []
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("series", libraries.NSS)
 def test_early_data(
     series: str, program: Path, der: Certificate, sniff: Sniff, tmp_path: Path

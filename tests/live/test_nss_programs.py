@@ -123,6 +123,7 @@ def firefox(
     return [*map(str, (*environment, FIREFOX, *options, url))]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("how", ["command", "preload", "pid"])
 @pytest.mark.parametrize("http", ["http/1.1", "http/2"])
 def test_firefox(

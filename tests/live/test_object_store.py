@@ -14,6 +14,8 @@ from tests.workload.object_store import KEYS, running_store
 from tests.workload.processes import PATIENCE_S
 from tests.workload.servers import Certificate, Server
 
+pytestmark = pytest.mark.heavy
+
 
 @pytest.mark.parametrize("stops", [False, True])
 def test_a_store(stops: bool, server: Server, certificate: Certificate, tmp_path: Path) -> None:

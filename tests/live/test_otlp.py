@@ -86,6 +86,7 @@ def test_the_health_of_a_capture(
     assert found["sslsniff.connections.kept"].as_int == 1
 
 
+@pytest.mark.heavy
 def test_a_dead_agent_does_not_slow_the_capture(
     agent: Agent, server: Server, certificate: Certificate, tmp_path: Path
 ) -> None:
@@ -103,6 +104,7 @@ def test_a_dead_agent_does_not_slow_the_capture(
     assert_whole(ran.captured)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
 def test_nobody_listens(
     protocol: str, server: Server, certificate: Certificate, tmp_path: Path

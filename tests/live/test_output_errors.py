@@ -130,6 +130,7 @@ def test_disk_full_in_a_burst(
     assert 50_000 < sum(each["data"]["size"] for each in chunks) < 128 << 10
 
 
+@pytest.mark.heavy
 def test_standard_output_full(server: Server, certificate: Certificate, tmp_path: Path) -> None:
     requests = gets(3)
     capture = tmp_path / "capture.pcapng"
@@ -149,6 +150,7 @@ def test_standard_output_full(server: Server, certificate: Certificate, tmp_path
     assert_passed(captured, passed, role="client")
 
 
+@pytest.mark.heavy
 def test_captures_to_read(server: Server, certificate: Certificate, tmp_path: Path) -> None:
     """Not a capture: an error. A capture that is cut off: what is before, and a warning."""
     (tmp_path / "text").write_text("no capture\n")

@@ -11,6 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import pytest
+
 from sslsniff.capture.capture import LiveCapture
 from sslsniff.capture.early_files import EarlyFiles
 from sslsniff.capture.scope import Scope
@@ -149,6 +151,7 @@ def test_a_hundred_curls(server: Server, certificate: Certificate, watch: Watch)
     assert_hundred(captured, requests, stdout.splitlines())
 
 
+@pytest.mark.heavy
 def test_a_hundred_curls_of_a_library(
     server: Server, certificate: Certificate, own_library: Path, sniff: Sniff
 ) -> None:

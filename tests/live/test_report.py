@@ -44,6 +44,7 @@ def test_it_has_every_exchange(
         assert (browser.violations(), browser.log()) == ([], [])
 
 
+@pytest.mark.heavy
 def test_calls_of_real_sdks_are_conversations(
     certificate: Certificate, sniff: Sniff, tmp_path: Path
 ) -> None:
@@ -76,6 +77,7 @@ def test_calls_of_real_sdks_are_conversations(
         assert (browser.violations(), browser.log()) == ([], [])
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_it_is_whole_or_says_that_there_is_none(
     number: signal.Signals, server: Server, certificate: Certificate, tmp_path: Path

@@ -8,6 +8,8 @@ import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import pytest
+
 from sslsniff.kernel import procfs
 from tests.live import checks
 from tests.live.sniffer import Captured, Sniffer
@@ -96,6 +98,7 @@ BURST = 13, 16 << 10  # of all connections together 60 % of the ring
 EARLY_BYTES = 100 + BURST[0] * BURST[1]
 
 
+@pytest.mark.heavy
 def test_too_much_traffic_leaves_out_connections(
     watch: Watch, load: Load, certificate: Certificate
 ) -> None:
@@ -133,6 +136,7 @@ def test_too_much_traffic_leaves_out_connections(
             assert_whole(captured, each)
 
 
+@pytest.mark.heavy
 def test_too_much_cpu_leaves_out_connections(
     watch: Watch, load: Load, certificate: Certificate
 ) -> None:

@@ -34,6 +34,7 @@ def child_of(screen: TerminalScreen) -> int:
     return int(children.read_text().split()[0])
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("size", [(80, 24), (200, 60)], ids="{0[0]}x{0[1]}".format)
 @pytest.mark.parametrize("started", [("top",), ("--tui",)], ids="".join)
 def test_a_running_server(
@@ -87,6 +88,7 @@ def test_a_command_is_started_and_watched(
         assert screen.is_restored()
 
 
+@pytest.mark.heavy
 def test_a_command_cannot_read_what_was_captured(tmp_path: Path) -> None:
     """The queue of lines is open in the capture, not in the command that it starts."""
     found = tmp_path / "files"
@@ -100,6 +102,7 @@ def test_a_command_cannot_read_what_was_captured(tmp_path: Path) -> None:
     assert "memfd" not in found.read_text()
 
 
+@pytest.mark.heavy
 def test_a_capture_that_is_killed_is_told(
     server: Server, certificate: Certificate, tmp_path: Path
 ) -> None:
@@ -115,6 +118,7 @@ def test_a_capture_that_is_killed_is_told(
         assert screen.is_restored()
 
 
+@pytest.mark.heavy
 def test_the_capture_ends_with_a_screen_that_is_killed(
     server: Server, certificate: Certificate, tmp_path: Path
 ) -> None:

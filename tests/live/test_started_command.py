@@ -195,6 +195,7 @@ def test_a_signal_before_the_command_runs(
     assert not ran.exists()
 
 
+@pytest.mark.heavy
 def test_ctrl_c_ends_a_process_watched_beside_a_command() -> None:
     with started("sleep", "1000") as target:
         command = sniffed("probes", "echo", "over")
@@ -248,6 +249,7 @@ def test_a_tracer_is_not_held(name: str, options: list[str], state: str, tmp_pat
     assert ("strace traces what it starts" in done.stderr) == (name == "strace")
 
 
+@pytest.mark.heavy
 @ENGINES
 def test_it_goes_on_and_something_is_missing(
     engine: str, load: Load, certificate: Certificate, tmp_path: Path

@@ -81,6 +81,7 @@ def test_the_table_alone(server: Server, certificate: Certificate, tmp_path: Pat
     assert done.stderr.endswith(" 0 bytes lost\n")
 
 
+@pytest.mark.heavy
 def test_models(certificate: Certificate, sniff: Sniff) -> None:
     """Calls and tokens by model are those that the SDKs were told."""
     calls, tokens = Counter[str](), Counter[tuple[str, int]]()

@@ -74,6 +74,7 @@ def test_both_layers(
     assert read(capture).exchanges == captured.exchanges
 
 
+@pytest.mark.heavy
 def test_wherever_the_stack_begins(
     server: Server, certificate: Certificate, tmp_path: Path
 ) -> None:

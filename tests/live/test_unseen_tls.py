@@ -110,6 +110,7 @@ def only(captured: Captured) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.heavy
 def test_the_connections_of_a_virtual_machine(certificate: Certificate, sniff: Sniff) -> None:
     """Erlang's are counted in TLS 1.3 and 1.2, and named while it runs; a refused one is apart."""
     with erlang(certificate) as (pid, port), sniff("--pid", str(pid)) as sniffer:
@@ -131,6 +132,7 @@ def test_the_connections_of_a_virtual_machine(certificate: Certificate, sniff: S
     )
 
 
+@pytest.mark.heavy
 def test_a_connection_from_before(certificate: Certificate, sniff: Sniff) -> None:
     """It has no ClientHello any more, but its records show what it is."""
     context = ssl._create_unverified_context()
@@ -165,6 +167,7 @@ def test_a_process_that_forwards_tls(certificate: Certificate, sniff: Sniff) -> 
     assert found["peer"] in peers or found["peer"].endswith(f" to 127.0.0.1:{port}")
 
 
+@pytest.mark.heavy
 def test_an_address_that_another_socket_had(certificate: Certificate, sniff: Sniff) -> None:
     """That sends of the one before needed no look says nothing of it."""
     with (
@@ -196,6 +199,7 @@ with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as connection:
     assert (found["library"], found["file"]) == ("unknown", str(program))
 
 
+@pytest.mark.heavy
 def test_zig_is_named(server: Server, certificate: Certificate, tmp_path: Path) -> None:
     """By the names of its errors, which are also in a stripped program."""
     source, program = PROGRAMS / "zig/client.zig", tmp_path / "client"

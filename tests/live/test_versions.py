@@ -11,6 +11,8 @@ from tests.workload.processes import PROGRAMS, run
 from tests.workload.python.server import pattern
 from tests.workload.servers import Server
 
+pytestmark = pytest.mark.heavy
+
 
 @pytest.fixture(params=libraries.OPENSSL, scope="module")
 def library(request: pytest.FixtureRequest) -> libraries.Library:

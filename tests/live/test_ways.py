@@ -11,6 +11,8 @@ from tests.live.sniffer import Captured
 from tests.workload.processes import PROGRAMS, run
 from tests.workload.servers import Certificate
 
+pytestmark = pytest.mark.heavy
+
 WAYS = ("plain", "ex", "bio", "peek", "async", "again", "dtls")
 NEWER = ("3.5", "3.6", "4.0")
 PRELOAD = "--engine preload"

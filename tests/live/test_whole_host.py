@@ -146,6 +146,7 @@ def test_list(inside: Enclosure, server_inside: Server) -> None:
     assert "no TLS library" in asked.stdout
 
 
+@pytest.mark.heavy
 def test_many_idle_processes(inside: Enclosure, tmp_path: Path) -> None:
     """They delay neither the list nor the beginning of a capture."""
     program = tmp_path / "idle"
@@ -189,6 +190,7 @@ def test_doctor(inside: Enclosure) -> None:
     assert ["yes", "addresses"] in findings
 
 
+@pytest.mark.heavy
 def test_all_of_this_inside_a_chroot(tmp_path: Path) -> None:
     """Where / is a folder, as debootstrap makes it, and what is mounted there is shared."""
     root = tmp_path / "shared" / "root"

@@ -289,6 +289,7 @@ SERVED = {"postgresql": ("asyncpg", 7), "mysql": ("pymysql", 9), "redis": ("redi
 """The driver that asks each server, and how many statements there are at least."""
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", DATABASES)
 def test_the_side_of_the_server(name: str, certificate: Certificate, sniff: Sniff) -> None:
     with DATABASES[name](certificate) as database, sniff("--pid", str(database.pid)) as sniffer:

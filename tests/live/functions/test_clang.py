@@ -29,6 +29,7 @@ def test_locals_at_a_line(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.heavy
 def test_values_of_libcxx(tmp_path: Path) -> None:
     program = tmp_path / "program"
     source = PROGRAMS / "values/standard_types.cpp"

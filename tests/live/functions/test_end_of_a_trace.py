@@ -4,11 +4,15 @@ import json
 import re
 import signal
 
+import pytest
+
 from sslsniff.kernel import procfs
 from tests.live.functions.tracing import tracing
 from tests.workload.load import Load
 from tests.workload.processes import PATIENCE_S, held
 from tests.workload.servers import Certificate
+
+pytestmark = pytest.mark.heavy
 
 CALLS = 60_000  # of two hits each: the ring has room for all
 LEAST = 10

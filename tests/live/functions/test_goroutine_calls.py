@@ -74,6 +74,7 @@ def test_a_histogram_has_the_calls_whose_stack_moved(
     assert len(histogram["buckets"]) > 1
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("program", fixtures("threads"), ids="-".join)
 def test_tallies_have_the_calls_that_changed_threads(
     program: Fixture, monkeypatch: pytest.MonkeyPatch

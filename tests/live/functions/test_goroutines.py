@@ -44,6 +44,7 @@ def test_arguments_and_results(program: Fixture) -> None:
         assert second["result"] == {"greeting": "gopher!", "isEnough": True}
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("program", PROGRAMS, ids="-".join)
 @pytest.mark.parametrize("processors", ROUNDS_OF_A_MINUTE)
 def test_stacks_that_move(

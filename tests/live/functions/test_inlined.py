@@ -20,6 +20,7 @@ OPTIMISED = {
 ARGUMENTS = {"hello.rs": ("1", "2", "3", "4"), "hello_loop.rs": ()}
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("source", [*ARGUMENTS])
 @pytest.mark.parametrize("flags", [(), *OPTIMISED.values()], ids=["debug", *OPTIMISED])
 def test_four_calls(source: str, flags: tuple[str, ...], tmp_path: Path) -> None:

@@ -105,6 +105,7 @@ def named(calls: list[dict[str, Any]]) -> list[tuple[str, int]]:
     return [(each["function"], each["args"]["number"]) for each in calls]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", SERVERS)
 def test_each_exchange_lists_its_own_calls(
     name: str, certificate: Certificate, tmp_path: Path, sniff: Sniff
@@ -144,6 +145,7 @@ def _figures(captured: Captured) -> tuple[int, int]:
     return int(words[1]), int(words[3])
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", ["go", "rust"])
 def test_streams_of_http2_have_none(
     name: str, certificate: Certificate, tmp_path: Path, sniff: Sniff

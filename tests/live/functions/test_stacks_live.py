@@ -66,6 +66,7 @@ def test_exceptions_of_cpp(tmp_path: Path) -> None:
     assert printed == sum(map(physical_frames, (leaving, caught)))
 
 
+@pytest.mark.heavy
 def test_inlined_functions_of_rust(tmp_path: Path) -> None:
     program = build("stacks/frames.rs", tmp_path, "-O")
     traced = trace("--stack", program, "^frames::probed$", "--no-results")

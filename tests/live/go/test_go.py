@@ -17,6 +17,7 @@ def each(*programs: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("fixture", fixtures(*programs), ids="-".join)
 
 
+@pytest.mark.heavy
 @TLS_VERSIONS
 @each("server")
 def test_server(
@@ -37,6 +38,7 @@ def test_server(
     assert connections(captured, sni="localhost", joined=False) == 5
 
 
+@pytest.mark.heavy
 @TLS_VERSIONS
 @each("client")
 def test_client(
@@ -55,6 +57,7 @@ def test_client(
     assert connections(ran.captured, sni="localhost", joined=False) >= 5
 
 
+@pytest.mark.heavy
 @each("server")
 def test_without_probes(
     fixture: Fixture, certificate: Certificate, tmp_path: Path, sniff: Sniff
@@ -71,6 +74,7 @@ def test_without_probes(
     assert captured.exchanges == []
 
 
+@pytest.mark.heavy
 def test_programs_are_loaded_when_needed(
     server: Server, certificate: Certificate, sniff: Sniff
 ) -> None:

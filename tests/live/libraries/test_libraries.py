@@ -68,6 +68,7 @@ def ask(server: Server, certificate: Certificate, folder: Path) -> list[Passed]:
     return passed
 
 
+@pytest.mark.heavy
 @CASES
 def test_client(
     case: Case, built: Path, server: Server, certificate: Certificate, tmp_path: Path

@@ -88,6 +88,7 @@ def until_open(port: int) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("library", ["wolfssl", "mbedtls"])
 @pytest.mark.parametrize("release", LIGHTTPD)
 def test_lighttpd(

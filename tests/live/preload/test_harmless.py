@@ -60,6 +60,7 @@ def test_first_send_while_a_library_is_loaded(tmp_path: Path) -> None:
     assert_same(tmp_path, build(tmp_path, "sends_while_loading", "-rdynamic"), plugin)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("is_begun", [True, False])
 def test_dlsym_while_a_library_is_relocated(
     is_begun: bool, certificate: Certificate, tmp_path: Path
@@ -159,6 +160,7 @@ def sanitized(folder: Path, sanitizer: str) -> Path:
     return program
 
 
+@pytest.mark.heavy
 def test_no_data_race_is_reported(certificate: Certificate, tmp_path: Path) -> None:
     """Threads write the same memory of the ring in turn, which ThreadSanitizer would report."""
     what = ("memory", "8", "150", "16000", certificate.certificate, certificate.key)
@@ -257,6 +259,7 @@ def test_child_by_a_system_call(way: str, tmp_path: Path) -> None:
     assert captured.not_probed == []
 
 
+@pytest.mark.heavy
 def test_forks_in_signal_handlers(certificate: Certificate, tmp_path: Path) -> None:
     """A child goes on in the middle of a wrapper, whose tables are empty there."""
     program = build(tmp_path, "forks_in_handlers", "-lssl", "-lcrypto")

@@ -50,6 +50,7 @@ def test_curl(version: str, server: Server, own_certificate: Certificate, folder
     assert read(capture).exchanges == ran.captured.exchanges
 
 
+@pytest.mark.heavy
 def test_wget(server: Server, own_certificate: Certificate, folder: Path) -> None:
     requests = requests_of_wget()
     commands = [
@@ -86,6 +87,7 @@ setTimeout(() => agent.destroy(), 2000);
 """
 
 
+@pytest.mark.heavy
 def test_node_with_a_shared_openssl(
     server: Server, own_certificate: Certificate, folder: Path
 ) -> None:
@@ -108,6 +110,7 @@ def at_mnt(*command: str | Path) -> list[str]:
     return [str(each).replace(str(ROOT), "/mnt") for each in command]
 
 
+@pytest.mark.heavy
 def test_psql(certificate: Certificate, folder: Path) -> None:
     with DATABASES["postgresql"](certificate) as database:
         where = f"host=127.0.0.1 port={database.port} user=app dbname=postgres sslmode=require"

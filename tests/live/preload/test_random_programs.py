@@ -3,7 +3,11 @@
 ``make test-preload`` does so for 10,000 seeds, and compares how long they take, too.
 """
 
+import pytest
+
 from tests.stress.random_programs import random_programs
+
+pytestmark = pytest.mark.heavy
 
 FIRST, COUNT = 1, 40  # among them is each kind of step
 

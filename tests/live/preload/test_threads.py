@@ -81,6 +81,7 @@ def arguments(way: str, certificate: Certificate, *numbers: int) -> list[str]:
     return [*map(str, (*how, *numbers, certificate.certificate, certificate.key))]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("way", "numbers"),
     [("memory", (1000, 20, 200)), ("memory", (50, 40, 16_000)), (BOTH_WAYS, (200, 10, 5_000))],
@@ -228,6 +229,7 @@ def test_musl(certificate: Certificate, tmp_path: Path) -> None:
     assert {each["library"] for each in captured.of("connection")} == {"openssl"}
 
 
+@pytest.mark.heavy
 def test_killed_while_they_write(
     programs: dict[str, Path], certificate: Certificate, watch: Watch
 ) -> None:

@@ -40,6 +40,7 @@ def test_go_is_named(release: str, mode: str, folder: Path) -> None:
     ), done.stderr
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("shell", [(), ("sh", "-c", '"$0"; true')], ids=["command", "child"])
 def test_static_program_is_named(shell: tuple[str, ...], folder: Path) -> None:
     """At once, and one that the command starts while it runs."""
@@ -83,6 +84,7 @@ def test_root_without_rights() -> None:
     assert f"({static[0]}): the program loads no libraries; see sslsniff doctor" in done.stderr
 
 
+@pytest.mark.heavy
 def test_what_root_keeps(folder: Path) -> None:
     """The two capabilities to look at programs, and no other."""
     look = "sleep 1; grep -E 'Cap(Eff|Prm|Bnd)' /proc/$PPID/status"
@@ -92,6 +94,7 @@ def test_what_root_keeps(folder: Path) -> None:
     assert kept == [sum(1 << privileges.NEEDED[name] for name in names)] * 3
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "shell", [(), ("sh", "-c", '"$@"; curl --version', "")], ids=["command", "child"]
 )
@@ -112,6 +115,7 @@ def test_program_of_32_bits_is_named(shell: tuple[str, ...], folder: Path) -> No
     assert f"({command[0]}): the program is for another processor; only x86-64" in line
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("before", "reason"),
     [
@@ -136,6 +140,7 @@ def test_process_without_the_library(before: tuple[str, ...], reason: str, folde
     }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("package", "library", "reason"),
     [
@@ -151,6 +156,7 @@ def test_library_that_is_not_wrapped(package: str, library: str, reason: str, fo
     assert rows == {library: reason}
 
 
+@pytest.mark.heavy
 def test_erlang_is_named(folder: Path) -> None:
     """Its TLS is in the code of its virtual machine, which the program may have no use for."""
     ran = run_as_nobody(folder, "erl", "-noshell", "-eval", "timer:sleep(1000), halt().")
@@ -159,6 +165,7 @@ def test_erlang_is_named(folder: Path) -> None:
     assert row["remedy"] == ERLANG.remedy
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("is_seen", [True, False], ids=["seen", "unseen"])
 def test_runtime_with_another_library(is_seen: bool, folder: Path) -> None:
     """A virtual machine is not named where its process has a library whose calls are seen."""

@@ -105,6 +105,7 @@ def test_one_after_the_other(
     assert connections(captured) == connections(captured, "closed") == AFTER_EACH_OTHER
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("fixture", WITH_KEY_UPDATES, ids="-".join)
 def test_client_with_key_updates(
     fixture: Fixture,
@@ -120,6 +121,7 @@ def test_client_with_key_updates(
     assert connections(ran.captured, joined=False) == 5
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("fixture", WITH_KEY_UPDATES, ids="-".join)
 def test_server_with_key_updates(fixture: Fixture, certificate: Certificate, sniff: Sniff) -> None:
     with (
@@ -175,6 +177,7 @@ class Clients:
         return len(list(Path(f"/proc/{self._server.pid}/fd").iterdir()))
 
 
+@pytest.mark.heavy
 def test_lost_ends(certificate: Certificate, sniff: Sniff) -> None:
     """The ring is full when connections end: each counts once, though it has two halves."""
     with built_server(SERVER.path, certificate) as server:

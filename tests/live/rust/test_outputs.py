@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.live.checks import assert_passed, assert_whole, read, run_under
 from tests.live.sniffer import SSLSNIFF
 from tests.live.test_pcap import assert_tshark_agrees
@@ -25,6 +27,7 @@ def client(server: Server, certificate: Certificate) -> list[str | Path]:
     return [CLIENT.path, str(server.port), str(certificate.certificate), "1:10"]
 
 
+@pytest.mark.heavy
 def test_pcap(server: Server, certificate: Certificate, tmp_path: Path) -> None:
     capture = tmp_path / "capture.pcapng"
     options = ("--pcap", str(capture))

@@ -34,6 +34,7 @@ def test_server(
     assert_captured(captured, passed, "server", fixture.library, tls_version)
 
 
+@pytest.mark.heavy
 @TLS_VERSIONS
 @each("blocking", "reqwest-client")
 def test_client(

@@ -2,10 +2,14 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.live.checks import Sniff, connections, seen
 from tests.live.running import ask
 from tests.workload.rust.fixtures import fixtures
 from tests.workload.servers import Certificate, built_server
+
+pytestmark = pytest.mark.heavy
 
 [PROGRAM] = [
     each.path

@@ -98,6 +98,7 @@ def test_client(
     assert_captured(ran.captured, passed, "client", "rustls", tls_version)
 
 
+@pytest.mark.heavy
 def test_deno(certificate: Certificate, tmp_path: Path) -> None:
     """It was built with frame pointers and without an unwind table."""
     program = (DENO, "run", "--allow-net", "--allow-read", PROGRAMS / "deno/client.ts")

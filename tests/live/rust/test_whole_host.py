@@ -8,6 +8,8 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tests.live.checks import assert_passed, assert_whole
 from tests.live.sniffer import READY, SSLSNIFF, Captured
 from tests.workload.enclosure import Enclosure, enclosure, inner_pid, outer_pid
@@ -15,6 +17,8 @@ from tests.workload.passed import told
 from tests.workload.processes import PATIENCE_S, run
 from tests.workload.rust.fixtures import fixtures
 from tests.workload.servers import Certificate, Server
+
+pytestmark = pytest.mark.heavy
 
 [SERVER, CLIENT] = [
     each for each in fixtures("server", "blocking") if each[1:] == ("rustls-0-23-ring", "release")

@@ -107,6 +107,7 @@ CLIENTS = {
 CASES = [(name, version) for name, (_, versions, _) in CLIENTS.items() for version in versions]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("client", "tls_version"), CASES)
 def test_client(
     client: str,
@@ -143,6 +144,7 @@ def test_server(tls_version: str, server: Server, certificate: Certificate, tmp_
     assert_decrypted(decrypted(packets, server.port, key_log))
 
 
+@pytest.mark.heavy
 def test_grpcio_as_client_and_server(certificate: Certificate, tmp_path: Path) -> None:
     """Both know the same secrets of one connection; each writes those that it knows."""
     key_log, packets = tmp_path / "keys", tmp_path / "packets.pcapng"
@@ -156,6 +158,7 @@ def test_grpcio_as_client_and_server(certificate: Certificate, tmp_path: Path) -
     assert_decrypted(decrypted(packets, port, key_log), connections=2)
 
 
+@pytest.mark.heavy
 def test_boringssl_of_tls_12(certificate: Certificate, tmp_path: Path) -> None:
     """A server of gRPC, which refuses what curl asks once the handshake is over."""
     key_log, packets = tmp_path / "keys", tmp_path / "packets.pcapng"
@@ -172,6 +175,7 @@ def test_boringssl_of_tls_12(certificate: Certificate, tmp_path: Path) -> None:
     assert decrypted(packets, port, key_log).finished == 2 * len(lines)
 
 
+@pytest.mark.heavy
 def test_http3(certificate: Certificate, tmp_path: Path) -> None:
     """It does not read and write by functions that are probed, but has the same secrets."""
     key_log, packets = tmp_path / "keys", tmp_path / "packets.pcapng"
@@ -188,6 +192,7 @@ def test_http3(certificate: Certificate, tmp_path: Path) -> None:
     assert sum(each.count("HEADERS") for each in seen) == 2 * REQUESTS
 
 
+@pytest.mark.heavy
 def test_key_update(server: Server, certificate: Certificate, tmp_path: Path) -> None:
     """Wireshark derives the later secrets itself (RFC 8446, section 7.2)."""
     key_log, packets = tmp_path / "keys", tmp_path / "packets.pcapng"
@@ -285,6 +290,7 @@ def test_a_file_that_exists(tmp_path: Path) -> None:
     assert key_log.read_text() == "mine\n"
 
 
+@pytest.mark.heavy
 def test_early_rustls_of_tls_13(certificate: Certificate, tmp_path: Path) -> None:
     """Why not is said, and TLS 1.2 is decrypted all the same."""
     [fixture] = [each for each in fixtures("server") if each.path.name == EARLY_RUSTLS]

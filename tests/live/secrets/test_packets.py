@@ -34,6 +34,7 @@ def streams(packets: Path) -> set[str]:
     return {*shown.split()}
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("tls_version", ["1.2", "1.3"])
 @pytest.mark.parametrize("make", [curl, wget])
 def test_only_the_watched_connection(
@@ -72,6 +73,7 @@ def test_while_it_runs(server: Server, certificate: Certificate, tmp_path: Path)
     assert streams(packets) == {"0", "1"}
 
 
+@pytest.mark.heavy
 def test_a_handshake_of_three_seconds(
     server: Server, certificate: Certificate, tmp_path: Path
 ) -> None:
@@ -117,6 +119,7 @@ def slow_proxy(port: int) -> Iterator[int]:
     listener.close()
 
 
+@pytest.mark.heavy
 def test_http3(certificate: Certificate, tmp_path: Path) -> None:
     packets = tmp_path / "packets.pcapng"
     files = (certificate.certificate, certificate.key)

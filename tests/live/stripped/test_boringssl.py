@@ -35,6 +35,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("count", [24, 1000])
 @pytest.mark.parametrize("kind", ["bun", "compiled"])
 def test_bun_as_client_and_server(
@@ -47,6 +48,7 @@ def test_bun_as_client_and_server(
     )
 
 
+@pytest.mark.heavy
 def test_bun_that_was_not_seen_before(certificate: Certificate, tmp_path: Path) -> None:
     """sslsniff says what it looks for, and the program waits for it."""
     program = tmp_path / "bun"
@@ -88,6 +90,7 @@ def test_grpcio_as_client_and_server(count: int, certificate: Certificate, sniff
     assert connections(captured, alpn="h2") == 4
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("protocol", ["1", "2"])
 def test_curl_cffi_without_its_symbols(
     protocol: str,

@@ -13,6 +13,8 @@ from tests.workload.passed import Passed
 from tests.workload.python.server import pattern
 from tests.workload.servers import Certificate
 
+pytestmark = pytest.mark.heavy
+
 FILES = 10
 OPTIONS = {"http/2": (), "http/1.1": ("--disable-http2",)}
 

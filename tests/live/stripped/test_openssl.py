@@ -17,6 +17,8 @@ from tests.workload.python.server import pattern
 from tests.workload.rust.fixtures import STRIPPED, Fixture, fixtures
 from tests.workload.servers import Certificate, Server
 
+pytestmark = pytest.mark.heavy
+
 SERIES = ("openssl-1.1.1-static", "openssl-3.0-static")
 REQUESTS = 20
 
