@@ -10,7 +10,7 @@ COMPILED := bpf/sslsniff.bpf.o sslsniff/files/libpacking.so sslsniff/kernel/memo
 	sslsniff/preload/libnothing.so sslsniff/kernel/memory/librings.so
 C_SOURCES := $(wildcard bpf/*.[ch] preload/*.[ch] sslsniff/files/*.[ch] sslsniff/functions/dwarf/*.[ch] sslsniff/kernel/memory/*.[ch] sslsniff/machine_code/stripped/*.c)
 
-FUZZ_SECONDS ?= 80
+FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 900
 RUST_VERSION := 1.85
 
@@ -64,7 +64,7 @@ help:
 	@echo "make check   lint and pure tests, in a minute; needs Python and pip alone"
 	@echo "make test    lint, type-check, and run the tests, live ones included"
 	@echo "make test-all  the same, then tests that need the machine for themselves, and Linux 5.10"
-	@echo "make fuzz    fuzz decoders and readers of debug info for FUZZ_SECONDS, 80 by itself, 600 every night"
+	@echo "make fuzz    fuzz decoders and readers of debug info for FUZZ_SECONDS, 60 by itself, 600 every night"
 	@echo "make test-kernels  run live tests on other kernels, in QEMU (half an hour)"
 	@echo "make test-rust     run live tests on all Rust programs, write their table (an hour)"
 	@echo "make test-go       run live tests on Go programs of all releases, write their table (an hour)"

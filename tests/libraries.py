@@ -144,7 +144,7 @@ class Library(NamedTuple):
 def java() -> Path:
     """Return the virtual machine of a Java: a library that has no probes."""
     found = next(Path("/usr/lib/jvm").glob("*/lib/server/libjvm.so"), None)
-    return found or pytest.fail("there is no Java: make test installs it")
+    return found or pytest.fail("there is no Java: make test-all installs it")
 
 
 @cache

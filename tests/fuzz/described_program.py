@@ -4,8 +4,9 @@ Both are compiled by the compiler that comes with ``ziglang``, so that fuzzing n
 """
 
 import subprocess
-import sys
 from pathlib import Path
+
+from tests.workload.compiler import ZIG
 
 _ROOT = Path(__file__).parents[2]
 _BUILT = _ROOT / ".cache/fuzz/built"
@@ -58,5 +59,5 @@ def compile_scanner() -> Path:
 
 
 def _compile(compiler: str, *arguments: str) -> None:
-    command = [sys.executable, "-m", "ziglang", compiler, *_TARGET, *arguments]
+    command = [*ZIG, compiler, *_TARGET, *arguments]
     subprocess.run(command, check=True, cwd=_ROOT)

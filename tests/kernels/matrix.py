@@ -87,4 +87,4 @@ CASES = (
 """Oldest first. A suite that moves on to another series needs a row of its own."""
 
 BRIEF = CASES[0]._replace(tests=CURL[:2], programs=(), emulator_threads="multi", guest_s=1200)
-"""What every ``make test`` asks: whether the oldest kernel still takes the programs."""
+"""What every ``make test-all`` asks: whether the oldest kernel still takes the programs."""

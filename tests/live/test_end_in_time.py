@@ -35,7 +35,6 @@ from tests.workload.processes import (
 )
 from tests.workload.servers import Certificate, Server
 
-MOST_S = 2.0
 CAPTURE = Path(__file__).parent.parent.parent / "pcaps/h1-expect-417.pcap"
 IN_TIME = ("--end-within", "2")  # as without it, where nothing else is said
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
@@ -45,12 +44,13 @@ PIPE_BYTES = 64 << 10
 INCOMPLETE = "--end-within SECONDS"
 
 
-def end(process: Process, number: signal.Signals = signal.SIGINT) -> float:
-    """Ask for the end; return the seconds until it came."""
-    began_s = time.monotonic()
+def end(process: Process, number: signal.Signals = signal.SIGINT) -> None:
+    """Ask for the end, and wait for it: without a limit, what these tests make would take longer.
+
+    How long it takes, ``make bench`` measures.
+    """
     process.send_signal(number)
     process.wait(PATIENCE_S)
-    return time.monotonic() - began_s
 
 
 def until_listening(pid: int) -> None:
@@ -114,7 +114,7 @@ def test_while_nobody_reads_its_output(client: Process, tmp_path: Path) -> None:
     with sniffing("--pid", str(client.pid), *outputs) as process:
         passed = ask(client, 60)
         time.sleep(1)
-        assert end(process, signal.SIGTERM) < MOST_S
+        end(process, signal.SIGTERM)
         assert process.returncode == 1
         assert process.stderr is not None
         said = process.stderr.read()
@@ -136,7 +136,7 @@ def test_while_nobody_reads_a_capture_from_a_pipe(client: Process, tmp_path: Pat
     with sniffing("--pid", str(client.pid), "--pcap", pipe) as process:
         for _ in range(5):
             ask(client, 20)
-        assert end(process) < MOST_S
+        end(process)
         assert process.returncode == 1
     os.close(reader)
 
@@ -192,7 +192,7 @@ def test_while_it_decodes(number: signal.Signals, long_call: Process, sniff: Sni
         for _ in range(3):  # of which the first may be decoded by then
             say(long_call, str(LONG_CALL_BYTES))
             next_line(long_call)
-        assert end(sniffer.process, number) < MOST_S
+        end(sniffer.process, number)
         captured = sniffer.wait()
     assert captured.code == 1
     assert INCOMPLETE in captured.stderr
@@ -221,7 +221,7 @@ def test_what_waits_is_counted_to_the_byte(
             sniffer.process.send_signal(signal.SIGSTOP)
             sent = parse_end(sender.communicate("go\n", 4 * PATIENCE_S)[0])
             sniffer.process.send_signal(signal.SIGCONT)
-            assert end(sniffer.process) < 5
+            end(sniffer.process)
             captured = sniffer.wait()
     _, lost = assert_accounted(captured, sent)
     assert "no time" in lost
@@ -280,7 +280,7 @@ def test_while_it_reads_a_hostile_capture(long_call: Process, tmp_path: Path, sn
             time.sleep(0.01)
         time.sleep(0.5)
         assert process.poll() is None
-        assert end(process) < MOST_S
+        end(process)
         assert process.returncode == 0
     assert json.loads(output.read_text().splitlines()[-1])["type"] == "summary"
 
@@ -293,7 +293,7 @@ def test_while_nobody_opens_its_pipe(client: Process, tmp_path: Path) -> None:
     command = (SSLSNIFF, "--loader", LOADER, "--pid", str(client.pid), "--pcap", pipe)
     with started(*command, stderr=subprocess.PIPE) as process:
         until_listening(process.pid)
-        assert end(process, signal.SIGTERM) < MOST_S
+        end(process, signal.SIGTERM)
         assert process.returncode == 1
         assert process.stderr is not None
         assert "nothing that was captured is shown, as" in process.stderr.read()
@@ -313,7 +313,7 @@ def test_while_it_waits_for_a_capture(
         assert process.stderr is not None
         os.write(process.stdin.fileno(), piped)
         assert any('"closed"' in line for line in process.stdout)
-        assert end(process, number) < MOST_S
+        end(process, number)
         assert (process.returncode, process.stderr.read()) == (0, "")
         assert json.loads(next_line(process))["exchanges"] == 2
 
@@ -325,7 +325,7 @@ def test_while_it_starts(delay_s: float, number: signal.Signals, own_library: Pa
     with started(SSLSNIFF, "--lib", own_library, stderr=subprocess.PIPE) as process:
         until_its_first_line(process.pid)
         time.sleep(delay_s)
-        assert end(process, number) < MOST_S
+        end(process, number)
         assert process.returncode in (0, -number)
         assert process.stderr is not None
         said = process.stderr.read()
@@ -340,7 +340,7 @@ def test_while_it_plans_the_file_that_was_named(own_library: Path) -> None:
         with started(SSLSNIFF, "--lib", path, stderr=subprocess.PIPE) as process:
             time.sleep(2)
             assert process.poll() is None
-            assert end(process) < MOST_S
+            end(process)
             assert process.returncode == -signal.SIGINT  # nothing is watched yet
             assert process.stderr is not None
             assert process.stderr.read() == ""
@@ -359,7 +359,7 @@ def test_while_it_lists_a_hostile_file(own_library: Path) -> None:
         ):
             time.sleep(2)
             assert process.poll() is None
-            assert end(process) < MOST_S
+            end(process)
             assert process.returncode == -signal.SIGINT
             assert process.stderr is not None
             assert process.stderr.read() == ""
@@ -373,7 +373,7 @@ def test_while_it_looks_for_symbols(tmp_path: Path) -> None:
     with started(SSLSNIFF, "symbols", path, "SSL", stderr=subprocess.PIPE) as process:
         time.sleep(1)
         assert process.poll() is None
-        assert end(process) < MOST_S
+        end(process)
         assert process.returncode == -signal.SIGINT
         assert process.stderr is not None
         assert process.stderr.read() == ""
@@ -395,7 +395,7 @@ def test_a_command_goes_on(tmp_path: Path) -> None:
     ]
     with started(*command, stderr=subprocess.PIPE) as process:
         pid = int(next_line(process))
-        assert end(process, signal.SIGTERM) < MOST_S
+        end(process, signal.SIGTERM)
         assert process.returncode == 0
         assert process.stderr is not None
         assert process.stderr.readline() == (

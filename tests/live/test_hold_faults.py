@@ -127,8 +127,8 @@ def test_a_thread_waits_for_some_time_only(late: Late, tmp_path: Path) -> None:
         assert next_line(held.sniffer) == "200"
         first_s = time.monotonic()
         assert next_line(held.sniffer) == "200"
-        assert time.monotonic() - first_s < LONGEST_HOLD_S - 1
         assert first_s - began_s >= LONGEST_HOLD_S
+        assert time.monotonic() - first_s < (first_s - began_s) / 2
         held.sniffer.send_signal(signal.SIGCONT)
         assert held.sniffer.wait(PATIENCE_S) == 0
     line = (

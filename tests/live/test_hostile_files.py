@@ -93,15 +93,11 @@ def test_those_in_use_at_the_start(
         python_client(server, certificate, **loading(own_library)) as client,
     ):
         ask(client, 0)
-        began_s = time.monotonic()
         with sniff("--pid", str(mapper.pid), "--pid", str(client.pid), *IN_TIME) as sniffer:
-            assert time.monotonic() - began_s < MOST_START_S
             passed = ask(client, 6)
             sniffer.until(6)
             assert_small(sniffer.process.pid)
-            began_s = time.monotonic()
             captured = sniffer.stop()
-            assert time.monotonic() - began_s < MOST_END_S
     assert_passed(captured, passed, role="client", pid=client.pid)
     assert_whole(captured)
     assert captured.code == 0
@@ -127,9 +123,7 @@ def test_those_that_come_later(
         passed = ask(client, 6)
         sniffer.until(6)
         assert_small(sniffer.process.pid)
-        began_s = time.monotonic()
         captured = sniffer.stop()
-        assert time.monotonic() - began_s < MOST_END_S
     assert_passed(captured, passed, role="client", pid=client.pid)
     assert captured.code == 0
 
@@ -142,16 +136,18 @@ def test_one_line_says_why_a_file_is_not_watched(own_library: Path, sniff: Sniff
     limits = {memory: "512 MB of memory", cpu: "10 s of CPU"}
     try:
         with mapping(memory, cpu) as mapper:
-            for most_s in (PATIENCE_S, MOST_START_S):
+            took_s = []
+            for _ in range(2):
                 began_s = time.monotonic()
                 with sniff("--pid", str(mapper.pid)) as sniffer:
                     for path, limit in limits.items():
                         told = f"{path} is not probed, planning it takes more than {limit}: "
                         sniffer.until_told(told)
-                    assert time.monotonic() - began_s < most_s
+                    took_s.append(time.monotonic() - began_s)
                     captured = sniffer.stop()
                 for path in limits:
                     assert captured.stderr.count(str(path)) == 1
+        assert took_s[1] < took_s[0] / 2  # 10 s of CPU are needed only once
     finally:
         memory.unlink()
         cpu.unlink()

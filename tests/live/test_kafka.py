@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -95,12 +94,10 @@ def test_a_broker_that_does_not_answer(
     asked = requests(20)
     command = curl(server.url, asked, certificate, tmp_path, "--http1.1")
     os.kill(broker.process.pid, signal.SIGSTOP)
-    began_s = time.monotonic()
     try:
         done = capture(broker.address, "stopped", *command)
     finally:
         os.kill(broker.process.pid, signal.SIGCONT)
-    assert time.monotonic() - began_s < PATIENCE_S
     assert done.returncode == 0
     assert "20 exchanges, 1 connection" in done.stderr
     assert ": 0 delivered, 20 dropped" in done.stderr
@@ -109,9 +106,7 @@ def test_a_broker_that_does_not_answer(
 def test_nobody_listens(server: Server, certificate: Certificate, tmp_path: Path) -> None:
     asked = requests(20)
     command = curl(server.url, asked, certificate, tmp_path, "--http1.1")
-    began_s = time.monotonic()
     done = capture(f"127.0.0.1:{free_port()}", "nobody", *command, options=("--raw",))
-    assert time.monotonic() - began_s < PATIENCE_S
     assert done.returncode == 0
     assert "cannot deliver: " in done.stderr
     assert "0 bytes lost" in done.stderr

@@ -2,7 +2,6 @@
 
 import shlex
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -25,20 +24,17 @@ def test_a_store(stops: bool, server: Server, certificate: Certificate, tmp_path
     with running_store() as store:
         before = f"kill -STOP {store.process.pid}; " if stops else ""
         options = ("--parquet", store.url(), "--", "sh", "-c", before + shlex.join(wanted))
-        began_s = time.monotonic()
         done = subprocess.run(
             ["env", *(f"{name}={value}" for name, value in KEYS.items())]
             + [str(SSLSNIFF), "--loader", LOADER, *options],
             capture_output=True,
             text=True,
-            timeout=4 * PATIENCE_S,
+            timeout=PATIENCE_S,
         )
-        took_s = time.monotonic() - began_s
         assert done.returncode == 0
         assert "20 exchanges, 1 connection" in done.stderr
         assert "Traceback" not in done.stderr
         if stops:
-            assert took_s < PATIENCE_S
             assert ": 0 delivered, 1 dropped" in done.stderr
         else:
             assert store.rows() == 20

@@ -4,7 +4,6 @@ import os
 import shlex
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -93,13 +92,11 @@ def test_a_dead_agent_does_not_slow_the_capture(
     asked = requests(53)
     command = curl(server.url, asked, certificate, tmp_path, "--http1.1")
     os.kill(agent.process.pid, signal.SIGSTOP)
-    began_s = time.monotonic()
     try:
         options = ("--otlp", agent.urls["grpc"], "--otlp-protocol", "grpc", *ROOM)
         ran = run_under(tmp_path, *command, options=options)
     finally:
         os.kill(agent.process.pid, signal.SIGCONT)
-    assert time.monotonic() - began_s < PATIENCE_S
     assert_passed(ran.captured, results(ran.stdout.decode(), asked), role="client")
     assert_whole(ran.captured)
 
@@ -113,11 +110,12 @@ def test_nobody_listens(
     asked = requests(20)
     command = curl(server.url, asked, certificate, tmp_path, "--http1.1")
     options = ("--otlp", f"http://127.0.0.1:{free_port()}", "--otlp-protocol", protocol)
-    began_s = time.monotonic()
     done = subprocess.run(
-        [SSLSNIFF, "--loader", LOADER, *options, "--", *command], capture_output=True, text=True
+        [SSLSNIFF, "--loader", LOADER, *options, "--", *command],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
     )
-    assert time.monotonic() - began_s < PATIENCE_S
     assert done.returncode == 0
     assert "0 bytes lost" in done.stderr
     assert ": 0 delivered, 20 dropped" in done.stderr

@@ -60,10 +60,8 @@ def test_a_running_server(
         screen.press(f"{tmp_path}/saved.pcapng\r")
         screen.until(lambda: (tmp_path / "saved.pcapng").exists())
         screen.until(f"saved connections with {_COUNT} exchanges")
-        began = time.monotonic()
         screen.press("q")
         assert screen.ended() == 0
-        assert time.monotonic() - began < 4
         assert screen.is_restored()
         assert f"{_COUNT} exchanges, 0 bytes lost" in screen.text.replace("\n", "")  # it may wrap
     told = run(str(SSLSNIFF), "read", str(tmp_path / "saved.pcapng"), "--json")

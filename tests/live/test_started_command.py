@@ -19,7 +19,6 @@ from tests.workload.servers import Certificate
 
 ENGINES = pytest.mark.parametrize("engine", ["probes", "preload"])
 MANY_CALLS = 200_000  # more than can be decoded in 0.35 s
-MOST_S = 2.5  # the command is waited for up to 1.8 s, and a poll
 STATE = """
 import os, resource, signal, sys
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
@@ -124,8 +123,8 @@ def test_a_capture_after_nohup_goes_on(tmp_path: Path) -> None:
     assert "0 connections" in said
 
 
-def interrupted(engine: str, script: str) -> tuple[int, str, float]:
-    """Run a script under sslsniff, press Ctrl-C when it is ready; return code, words, seconds."""
+def interrupted(engine: str, script: str) -> tuple[int, str]:
+    """Run a script under sslsniff, press Ctrl-C when it is ready; return code and words."""
     process = subprocess.Popen(
         sniffed(engine, sys.executable, "-c", script),
         stdout=subprocess.PIPE,
@@ -136,9 +135,7 @@ def interrupted(engine: str, script: str) -> tuple[int, str, float]:
     assert process.stdout is not None
     pid = int(process.stdout.readline())
     os.killpg(process.pid, signal.SIGINT)
-    began_s = time.monotonic()
     code = process.wait(PATIENCE_S)
-    took_s = time.monotonic() - began_s
     with_pid = process.stderr.read(1 << 16) if code != 130 and process.stderr else ""
     if code == 130 and process.stderr is not None:
         with_pid = process.stderr.readline()
@@ -146,7 +143,7 @@ def interrupted(engine: str, script: str) -> tuple[int, str, float]:
     process.stdout.close()
     assert process.stderr is not None
     process.stderr.close()
-    return code, with_pid.replace(str(pid), "PID"), took_s
+    return code, with_pid.replace(str(pid), "PID")
 
 
 @ENGINES
@@ -155,9 +152,8 @@ def test_ctrl_c_ends_what_the_command_does_not_end_for(engine: str) -> None:
         "import os, signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN);"
         "print(os.getpid(), flush=True); time.sleep(1000)"
     )
-    code, said, took_s = interrupted(engine, script)
+    code, said = interrupted(engine, script)
     assert (code, said) == (130, "sslsniff: process PID continues, and is not watched any more\n")
-    assert took_s < MOST_S
 
 
 @ENGINES
@@ -167,7 +163,7 @@ def test_ctrl_c_waits_for_a_command_that_ends(engine: str) -> None:
         "signal.signal(signal.SIGINT, lambda *_: (time.sleep(0.3), os._exit(9)));"
         "print(os.getpid(), flush=True); time.sleep(1000)"
     )
-    code, said, _ = interrupted(engine, script)
+    code, said = interrupted(engine, script)
     assert (code, said) == (9, "")
 
 

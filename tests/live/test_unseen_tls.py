@@ -15,6 +15,7 @@ import pytest
 
 from tests.live.checks import Sniff, run_under
 from tests.live.sniffer import Captured
+from tests.workload.compiler import ZIG
 from tests.workload.processes import PROGRAMS, started
 from tests.workload.servers import Certificate, Server
 
@@ -204,7 +205,7 @@ def test_zig_is_named(server: Server, certificate: Certificate, tmp_path: Path) 
     """By the names of its errors, which are also in a stripped program."""
     source, program = PROGRAMS / "zig/client.zig", tmp_path / "client"
     caches = {f"ZIG_{each}_CACHE_DIR": str(tmp_path / "cache") for each in ("GLOBAL", "LOCAL")}
-    compiler = (sys.executable, "-m", "ziglang", "build-exe", "-fstrip")
+    compiler = (*ZIG, "build-exe", "-fstrip")
     command = [*compiler, str(source), f"-femit-bin={program}"]
     subprocess.run(command, check=True, env=os.environ | caches)
     ran = run_under(tmp_path, program, certificate.certificate, f"{server.url}/bytes/10")

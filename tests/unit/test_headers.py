@@ -1,12 +1,12 @@
 """Each header in C includes what it needs, so that an editor can read it by itself."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from sslsniff.kernel.loaders.bcc_loader import source_text
+from tests.workload.compiler import ZIG
 
 pytestmark = pytest.mark.tools
 
@@ -25,7 +25,7 @@ HEADERS = [(path, flags) for found, flags in TARGETS.items() for path in sorted(
 def test_a_header_compiles_by_itself(header: Path, target: tuple[str, ...], tmp_path: Path) -> None:
     source = tmp_path / "alone.c"
     source.write_text(f'#include "{header.name}"\n')
-    command = [sys.executable, "-m", "ziglang", "cc", *WARNINGS, *UNUSED, *target]
+    command = [*ZIG, "cc", *WARNINGS, *UNUSED, *target]
     command += ["-Ibpf", "-Ipreload", "-c", str(source), "-o", str(tmp_path / "alone.o")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

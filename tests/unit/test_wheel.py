@@ -2,7 +2,6 @@
 
 import shutil
 import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from sslsniff import __version__
 from sslsniff.cli.options import manual
+from tests.workload.compiler import BUILD_PYTHON
 
 ROOT = Path(__file__).parents[2]
 BUILT = (
@@ -32,7 +32,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
         shutil.copytree(ROOT / name, copy / name, symlinks=True, ignore=NOT_SOURCES)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", "dist"]
+    command = [BUILD_PYTHON, "-m", "hatchling", "build", "-t", "wheel", "-d", "dist"]
     subprocess.run(command, cwd=copy, check=True, capture_output=True)
     [path] = (copy / "dist").iterdir()
     return zipfile.ZipFile(path)

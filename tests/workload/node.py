@@ -1,4 +1,4 @@
-"""The Node.js of the tests: that of a wheel, whatever the host has; `make test` installs it."""
+"""The Node.js of the tests: that of a wheel, whatever the host has; `make test-all` installs it."""
 
 import sysconfig
 from pathlib import Path

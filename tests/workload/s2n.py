@@ -2,7 +2,7 @@
 
     python -m tests.workload.s2n [all]
 
-Builds the release that ``make test`` needs, or all of them.
+Builds the release that ``make test-all`` needs, or all of them.
 """
 
 import json

@@ -218,7 +218,8 @@ static void attribute(struct ring *ring, void *record, u64 now_ns, thread_lookup
 static u64 move_record(struct ring *ring, u8 *to, u64 now_ns, thread_lookup *look_up)
 {
 	u64 rest = ring->end - ring->consumed;
-	u32 length = rest ? (u32)__atomic_load_n(data_at(ring, ring->consumed), __ATOMIC_ACQUIRE) : 0;
+	u64 word = rest ? __atomic_load_n(data_at(ring, ring->consumed), __ATOMIC_ACQUIRE) : 0;
+	u32 length = (u32)word;
 	u64 size = record_bytes(length);
 	if (!rest)
 		return 0;
@@ -227,7 +228,7 @@ static u64 move_record(struct ring *ring, u8 *to, u64 now_ns, thread_lookup *loo
 		return 0;
 	}
 	if (length & BUSY) {
-		ring->state = RING_STUCK;
+		ring->state = word >> 32 ? RING_STUCK : RING_DAMAGED; /* no thread has the number 0 */
 		return 0;
 	}
 	fetch((u8 *)data_at(ring, ring->consumed), size); /* release writes what copy_out reads */

@@ -2,7 +2,6 @@
 
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from tests.live.functions.tracing import (
     traced_until_now,
     tracing,
 )
+from tests.workload.compiler import ZIG
 from tests.workload.postgresql import PostgreSQL, postgresql
 from tests.workload.processes import PATIENCE_S, Process, next_line, say, started
 from tests.workload.rust.fixtures import Fixture
@@ -99,7 +99,7 @@ def test_semaphore(tmp_path: Path, is_killed: bool) -> None:
 def test_semaphore_of_a_program_that_starts(tmp_path: Path, is_separate: bool) -> None:
     """Where the linker makes the kernel misplace the semaphore, a note says so beforehand."""
     linker = tmp_path / "ld.lld"
-    linker.write_text(f'#!/bin/sh\nexec {sys.executable} -m ziglang ld.lld "$@"\n')
+    linker.write_text(f'#!/bin/sh\nexec {" ".join(ZIG)} ld.lld "$@"\n')
     linker.chmod(0o755)
     flags = ("-Wl,-z,separate-loadable-segments",) if is_separate else ()
     program = build("guarded_probe.c", tmp_path, "-O2", f"-B{tmp_path}", "-fuse-ld=lld", *flags)

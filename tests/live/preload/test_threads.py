@@ -23,6 +23,7 @@ from tests.chunks_only import ChunksOnly
 from tests.live.checks import connections, run_under
 from tests.live.test_ways import seen
 from tests.live.watching import Watch
+from tests.workload.compiler import ZIG
 from tests.workload.debian import CACHE
 from tests.workload.processes import PROGRAMS, next_line, run, say
 from tests.workload.servers import Certificate
@@ -217,7 +218,7 @@ def test_musl(certificate: Certificate, tmp_path: Path) -> None:
         (tmp_path / str(at) / "openssl").symlink_to(real / "openssl")
         headers.append(f"-I{tmp_path / str(at)}")
     program = tmp_path / "many_threads"
-    compiler = (sys.executable, "-m", "ziglang", "cc", "-target", "x86_64-linux-musl", "-dynamic")
+    compiler = (*ZIG, "cc", "-target", "x86_64-linux-musl", "-dynamic")
     source = PROGRAMS / "c/many_threads.c"
     run(*compiler, "-O1", *headers, "-o", program, source, *linked, "-Wl,--allow-shlib-undefined")
     numbers = (20, 20, 200)

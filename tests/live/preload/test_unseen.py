@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from tests import libraries
 from tests.live.checks import assert_whole, run_under
 from tests.live.preload.running_as_nobody import run_as_nobody
 from tests.live.refusals import sniff
+from tests.workload.compiler import ZIG
 from tests.workload.go.fixtures import BEFORE, NEWEST, Fixture
 from tests.workload.nobody import as_nobody
 from tests.workload.processes import run
@@ -102,7 +102,7 @@ def test_program_of_32_bits_is_named(shell: tuple[str, ...], folder: Path) -> No
     """Its dynamic linker does not complain of a library for another architecture."""
     source, program = folder / "sleeps.c", folder / "sleeps"
     source.write_text("#include <unistd.h>\nint main(void) { return (int)sleep(1); }\n")
-    compiler = (sys.executable, "-m", "ziglang", "cc", "-target", "x86-linux-gnu.2.28")
+    compiler = (*ZIG, "cc", "-target", "x86-linux-gnu.2.28")
     run(*compiler, "-o", program, source)
     c_library = libraries.library("glibc", "i386").path
     shared = folder / "i386"

@@ -72,15 +72,14 @@ def status(pid: int) -> dict[str, str]:
 @pytest.mark.heavy
 @pytest.mark.parametrize("kind", ["notes", "names", "debug_link"])
 def test_a_small_file_on_disk_takes_no_long_time(
-    kind: str, tmp_path: Path, analyzer: FileAnalyzer
+    kind: str, tmp_path: Path, analyzer: FileAnalyzer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each took ten seconds and more: what is a hole in the file is not read."""
+    """Each took ten seconds and more of CPU: what is a hole in the file is not read."""
+    monkeypatch.setattr(planning_module, "_MOST_CPU_S", 1)
     path = hostile_files.KINDS[kind](tmp_path / "hostile")
     assert path.stat().st_blocks * 512 < 64 << 10
     finish(analyzer, str(libraries.library("3.0").path))  # what workers need is imported
-    began_s = time.monotonic()
     plans = finish(analyzer, str(path))
-    assert time.monotonic() - began_s < 1
     assert plans == {str(path): Refusal("there is no TLS library in it that sslsniff knows")}
 
 
@@ -126,9 +125,9 @@ def test_files_that_take_too_long_are_refused_and_keep_nobody_waiting(
     assert time.monotonic() - began_s > 2 * len(hostile)
     wait_until(lambda: not workers(process))
 
-    began_s = time.monotonic()
+    began_s, first_s = time.monotonic(), time.monotonic() - began_s
     assert finish(analyzer, *hostile) == dict.fromkeys(hostile, refused)
-    assert time.monotonic() - began_s < 1
+    assert time.monotonic() - began_s < first_s / 4
 
 
 @pytest.mark.slow

@@ -53,7 +53,7 @@ def test_a_signal_is_noted(number: signal.Signals) -> None:
 def test_what_takes_long_is_left() -> None:
     code, said, took_s = end("while True: pass")
     assert (code, said) == (1, "at last")
-    assert 0.6 < took_s < 3
+    assert took_s > 0.6
 
 
 @pytest.mark.heavy

@@ -28,7 +28,7 @@ def limit_time() -> None:
     began_s = time.process_time()
     with pytest.raises(OverTimeError), limited(1, 4 * MEMORY_BYTES):
         _take_time()
-    assert 0.9 < time.process_time() - began_s < 4
+    assert time.process_time() - began_s > 0.9
     assert [resource.getrlimit(kind) for kind in KINDS] == before
 
 

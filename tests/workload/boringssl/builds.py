@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 import threading
 from enum import Enum
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.workload.boringssl.releases import CACHE, Release, sources
+from tests.workload.compiler import ZIG
 
 _CALLER = Path(__file__).with_name("caller.cc")
 _OFFSETS = Path(__file__).with_name("offsets.cc")
@@ -37,11 +37,10 @@ _INLINED_SOURCES = (
 _LANGUAGE = ("-std=c++17", "-fno-exceptions", "-fno-rtti", "-w")
 _DEFINED = ("-DOPENSSL_NO_ASM", "-DBORINGSSL_IMPLEMENTATION", "-DNDEBUG")
 _ZIG_CACHE = CACHE / "zig"
-_ZIG = (sys.executable, "-m", "ziglang")
 _COMPILERS = {
     "gcc": ("g++",),
     # Zig alone keeps frame pointers.
-    "clang": (*_ZIG, "c++", "-target", "x86_64-linux-gnu", "-fomit-frame-pointer"),
+    "clang": (*ZIG, "c++", "-target", "x86_64-linux-gnu", "-fomit-frame-pointer"),
 }
 _UNDEFINED = re.compile(r"(?:undefined reference to|undefined symbol:?) [`']?([\w.$@]+)")
 _PROGRAMS = CACHE / "programs"
@@ -225,7 +224,7 @@ def _llvm_linker(how: Build) -> list[str]:
     frames = "no-eh-frame-hdr" if how.frames is Frames.NONE else "eh-frame-hdr"
     place = ["-static"] if how.fixed else ["-static", "-pie", "--no-dynamic-linker"]
     options = [*place, f"--{frames}", "--no-demangle", "--error-limit=0"]
-    return [*_ZIG, "ld.lld", *options, *(["--gc-sections"] if how.sections else [])]
+    return [*ZIG, "ld.lld", *options, *(["--gc-sections"] if how.sections else [])]
 
 
 def _empty_functions(names: set[str], how: Build, made: Path) -> str:

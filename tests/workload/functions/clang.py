@@ -1,9 +1,9 @@
 """Programs in C and C++ by clang and libc++, from the ``ziglang`` package."""
 
-import importlib.util
 import subprocess
-import sys
 from pathlib import Path
+
+from tests.workload.compiler import BUILD_PYTHON, ZIG
 
 _HERE = Path(__file__).parent
 _FLAGS = ("-w", "-c", "-fno-sanitize=all", "-fno-stack-protector", "-mcpu=x86_64")
@@ -24,13 +24,11 @@ def compile_by_clang(source: Path, program: Path, *flags: str) -> None:
 
 def _compile(source: Path, to: Path, *flags: str) -> None:
     language = "c++" if source.suffix == ".cpp" else "cc"
-    command: list[str | Path] = [sys.executable, "-m", "ziglang", language, *_FLAGS, *flags]
+    command: list[str | Path] = [*ZIG, language, *_FLAGS, *flags]
     subprocess.run([*command, source, "-o", to], check=True)
 
 
 def _library() -> Path:
     """Return the folder with the sources of libc++."""
-    found = importlib.util.find_spec("ziglang")
-    assert found is not None
-    assert found.origin is not None
-    return Path(found.origin).parent / "lib/libcxx"
+    [found] = BUILD_PYTHON.parents[1].glob("lib/python3*/site-packages/ziglang/lib/libcxx")
+    return found

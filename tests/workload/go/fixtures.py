@@ -2,7 +2,7 @@
 
     python -m tests.workload.go.fixtures [all]
 
-Builds the few that ``make test`` needs, or all of them. Releases of Go come through the module
+Builds the few that ``make test-all`` needs, or all of them. Releases of Go come through the module
 proxy, as ``go`` itself gets them; any Go can fetch them.
 """
 

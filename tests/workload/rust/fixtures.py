@@ -2,7 +2,7 @@
 
     python -m tests.workload.rust.fixtures [all | boringssl]
 
-Builds the few that ``make test`` needs, or all with rustls and OpenSSL, or those with BoringSSL.
+Builds those that ``make test-all`` needs, or all with rustls and OpenSSL, or BoringSSL.
 """
 
 import os
@@ -30,7 +30,7 @@ class Build(NamedTuple):
     """One run of cargo: programs with one TLS library (a feature) and one profile of Cargo.toml.
 
     A stripped one is a copy of what another profile made, which is before it.
-    ``few``: those of the programs that ``make test`` builds.
+    ``few``: those of the programs that ``make test-all`` builds.
     """
 
     tls: str
@@ -137,7 +137,7 @@ def build_all(builds: Iterable[Build]) -> None:
 
 
 def few() -> Iterator[Build]:
-    """Yield the builds that ``make test`` needs, with no more than it needs."""
+    """Yield the builds that ``make test-all`` needs, with no more than it needs."""
     return (
         build._replace(programs=build.few)
         for build in (*BUILDS, *STRIPPED, *REFUSED, *TRACED)

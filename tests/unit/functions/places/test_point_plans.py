@@ -2,7 +2,6 @@
 
 import struct
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from sslsniff.functions.places.point_plans import plan_address, plan_line, plan_
 from sslsniff.functions.places.trace_plan import PlanOptions
 from sslsniff.machine_code.instructions import disassemble
 from tests.unit.functions.probed_run import ProbedRun
+from tests.workload.compiler import ZIG
 
 pytestmark = pytest.mark.tools
 
@@ -84,7 +84,7 @@ def test_semaphores_that_the_kernel_misplaces(tmp_path: Path, is_separate: bool)
         check=True,
     )
     flags = ("-z", "separate-loadable-segments") if is_separate else ()
-    linker = (sys.executable, "-m", "ziglang", "ld.lld", "-shared")
+    linker = (*ZIG, "ld.lld", "-shared")
     subprocess.run([*linker, *flags, made, "-o", library], check=True)
     with Elf(str(library)) as elf:
         notes = plan_static_probes(elf, ["test:"], OPTIONS).notes

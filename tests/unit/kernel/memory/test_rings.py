@@ -279,6 +279,14 @@ def test_damage_is_of_one_ring(rings: RingSet, writer: Writer) -> None:
         assert [ring.pid for ring in rings.remove_ended()] == [os.getpid()]
 
 
+def test_an_unfinished_record_of_no_thread_is_damage(rings: RingSet, writer: Writer) -> None:
+    """Else all behind it would wait for good: no thread finishes it, and none ends."""
+    position = writer.put(data_of(b"nobody's"), busy_thread=os.getpid())
+    struct.pack_into("<I", writer.pages, 2 * PAGE + position + 4, 0)
+    assert texts(rings) == []
+    assert [ring.is_damaged for ring in rings.remove_ended()] == [True]
+
+
 def test_copies_of_libraries(rings: RingSet, writer: Writer) -> None:
     """Each is returned once, also that of a program which has ended; of a damaged ring none."""
     at, names = PAGE + 272, b"\1/first\0\3/second\0"

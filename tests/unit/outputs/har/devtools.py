@@ -1,4 +1,4 @@
-"""Chromium's DevTools, as ``make unit`` bundles their importer of archives: a judge of ours."""
+"""Chromium's DevTools, as ``make test-all`` bundles their importer of archives: a judge of ours."""
 
 import json
 import subprocess

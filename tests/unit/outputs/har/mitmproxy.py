@@ -1,4 +1,4 @@
-"""mitmproxy, in the environment that ``make unit`` makes for it: a judge of our own work."""
+"""mitmproxy, in the environment that ``make test-all`` makes for it: a judge of our own work."""
 
 import subprocess
 from pathlib import Path
