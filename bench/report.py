@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from bench import plots, results
+from bench import results
 from bench.rows import Row
 
 _ROOT = Path(__file__).parent.parent
@@ -12,6 +12,8 @@ _BEGIN, _END = "<!-- from bench/results.json -->\n", "<!-- end -->\n"
 
 
 def main() -> int:
+    from bench import plots  # it needs Matplotlib, which tests of this page do without
+
     measured = results.load()
     rows = [row for part in measured.parts.values() for row in part]
     shown = plots.draw(rows)

@@ -7,6 +7,8 @@ from collections.abc import Generator
 import pytest
 from hypothesis import settings
 
+from tests import libraries
+
 # A machine under load is slow, and nothing here tests its speed.
 settings.register_profile("sslsniff", deadline=None)
 settings.load_profile("sslsniff")
@@ -20,9 +22,13 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are selected by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tell in the report which row of docs/reliability.md a test is for."""
+    """Tell which tests fetch more, and which row of docs/reliability.md a test is for."""
     for item in items:
+        call = getattr(item, "callspec", None)
+        if call and any(map(libraries.is_of_another_release, call.params.values())):
+            item.add_marker("heavy")
         for mark in item.iter_markers("reliability"):
             item.user_properties += zip(("kind", "what"), mark.args, strict=True)
 

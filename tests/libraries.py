@@ -103,6 +103,15 @@ GNUTLS = tuple(series for series in _PACKAGES if series.startswith("gnutls-"))
 """Those of GnuTLS, oldest first."""
 
 
+def is_of_another_release(value: object) -> bool:
+    """Whether this names a library of another release of Debian than the one tests are made for.
+
+    Each release has lists of packages to fetch first: only make test-all does that.
+    """
+    package = _PACKAGES.get(value) if isinstance(value, str) else None
+    return package is not None and package.suite != "bookworm"
+
+
 _FOLDERS = {"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu", "i386": "i386-linux-gnu"}
 """Debian's name of an architecture -> that of its folder."""
 

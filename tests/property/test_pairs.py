@@ -298,7 +298,13 @@ def test_reads_of_gnutls(series: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("series", test_call_chains.LIBRARIES)
+@pytest.mark.parametrize(
+    "series",
+    [
+        pytest.param(each, marks=[pytest.mark.heavy] if each == "Node.js" else [])
+        for each in test_call_chains.LIBRARIES
+    ],
+)
 def test_inner_functions(series: str) -> None:
     """Those that the probes of a library are in, with whatever they find and are told."""
     path = test_call_chains.LIBRARIES[series]()

@@ -181,6 +181,7 @@ def test_real_functions(series: str, name: str) -> None:
     assert_site_serves(X86_64, code, function.address, needed, with_return=with_return)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("series", "name", "with_return"), test_aarch64.CASES)
 def test_real_functions_of_aarch64(series: str, name: str, with_return: bool) -> None:
     with Elf(str(libraries.library(series, "arm64").path)) as elf:

@@ -22,27 +22,27 @@ def unit(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_the_unit_is_right(unit: Path) -> None:
     done = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_a_wrong_unit_would_be_found(unit: Path) -> None:
     unit.write_text(unit.read_text().replace("ProtectClock=", "ProtectClocks="))
     done = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True)
     assert "ProtectClocks" in done.stderr
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_the_unit_has_few_rights(unit: Path) -> None:
     command = ["systemd-analyze", "security", "--offline=true", f"--threshold={MOST_EXPOSED}"]
     done = subprocess.run([*command, unit], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("tool", "arguments", "file"),
     [

@@ -146,7 +146,7 @@ def test_openssl_without_symbols_and_unwind_table_fits_return_probes(tmp_path: P
     ("file", "shown", "reason"),
     [
         (f"{WHEELS}/grpc/_cython/cygrpc.*.so", "BoringSSL", NO_SYMBOLS),
-        ("wheels/bin/uv", None, ""),
+        pytest.param("wheels/bin/uv", None, "", marks=pytest.mark.heavy),
     ],
 )
 def test_programs_that_others_linked(file: str, shown: str | None, reason: str) -> None:
@@ -188,6 +188,7 @@ int main(void) {{ return getenv("OCAMLRUNPARAM") != NULL; }}
     assert [(str(row), row.reason) for row in rows] == shown
 
 
+@pytest.mark.heavy
 def test_java_is_known_by_its_virtual_machine() -> None:
     [row] = recognised(libraries.java())
     assert re.fullmatch(r"Java \(JSSE\) \d+[\d.+]*", str(row))

@@ -92,7 +92,7 @@ def test_the_key_covers_all_code_that_plans() -> None:
     assert needed <= set(result_cache.sources(package))
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_a_changed_file_is_looked_at_again(tmp_path: Path) -> None:
     path = tmp_path / "libssl.so"
     shutil.copy(libraries.library("3.0").path, path)
@@ -233,7 +233,7 @@ def test_the_cache_does_not_grow_without_end(
     assert result_cache.load("file", status, INSTRUCTIONS) == Refusal("no", True, "a remedy")
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_libraries_that_are_not_probed_are_remembered(tmp_path: Path) -> None:
     path = str(libraries.java())
     found = plan_file(path)

@@ -49,7 +49,7 @@ def stripped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 @pytest.mark.parametrize("style", ReturnStyle)
 def test_the_probes_are_those_that_symbols_lead_to(stripped: Path, style: ReturnStyle) -> None:
     """Except that SSL_clear, which few programs call, is not found."""
@@ -60,7 +60,7 @@ def test_the_probes_are_those_that_symbols_lead_to(stripped: Path, style: Return
     assert (named.found_by, found.found_by) == (None, "errors in its code")
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_fields_of_objects_are_where_accessors_find_them(stripped: Path) -> None:
     found = library(plan(stripped)).layout
     assert isinstance(found, ObjectLayout)
@@ -77,7 +77,7 @@ def test_fields_of_objects_are_where_accessors_find_them(stripped: Path) -> None
 
 
 @pytest.mark.tools
-@pytest.mark.parametrize("name", ["grpcio", "curl_cffi"])
+@pytest.mark.parametrize("name", ["grpcio", pytest.param("curl_cffi", marks=pytest.mark.heavy)])
 def test_the_protocol_is_right_before_the_name_of_the_server(name: str, tmp_path: Path) -> None:
     """As in SSL3_STATE: pointer and size of the one, then a pointer to the other.
 
@@ -139,7 +139,7 @@ def test_a_plan_is_the_same_after_the_cache() -> None:
     assert result_cache.parse(result_cache.entry(found), str(path), path.stat().st_size) == found
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_a_long_search_is_not_begun_at_once() -> None:
     with Elf(str(BUN)) as elf, pytest.raises(LongSearchError):
         make_attachment(elf, ReturnStyle.INSTRUCTIONS, may_search_long=False)
@@ -167,7 +167,7 @@ def test_a_long_search_is_reported_and_made(
         assert {each.program for each in library(found).probes} == PROGRAMS
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_a_damaged_function_is_not_probed(stripped: Path, tmp_path: Path) -> None:
     """The reason says which one, and what is against it."""
     with Elf(str(program("curl_cffi"))) as elf:

@@ -77,19 +77,19 @@ def test_gnutls(series: str) -> None:
     assert random_in(libraries.library(series).path, "gnutls") == Chain("rdi", (), 80)
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_boringssl_without_symbols() -> None:
     assert random_in(BUN, "boringssl") == Chain("rdi", (48,), 48)
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 @pytest.mark.parametrize("release", [OLDEST, NEWEST])
 def test_go(release: str) -> None:
     mode = "stripped" if release == OLDEST else "plain"
     assert random_in(Fixture("client", release, mode).path, "go") == Chain("rdi")
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_go_that_passes_arguments_on_the_stack() -> None:
     [place] = key_log(Fixture("client", BEFORE, "stripped").path, "go").places
     assert place[1:] == tuple(Chain("rsp", (each,)) for each in (16, 24, 32, 56, 64))

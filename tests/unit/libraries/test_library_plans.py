@@ -74,6 +74,7 @@ def test_lists_of_buffers_have_programs_of_their_own(style: ReturnStyle) -> None
     assert data == {"c_read_plain_enter", "c_return", *lists}
 
 
+@pytest.mark.heavy
 def test_return_probes_of_the_kernel_are_at_public_functions() -> None:
     """Also where one of these calls the function that others call, as in wolfSSL since 5.8."""
     found = attempt(libraries.library("wolfssl-5.9").path, ReturnStyle.TRAMPOLINE)
@@ -88,6 +89,7 @@ def test_what_return_probes_could_see_is_said() -> None:
     assert found.remedy.startswith("capture it with --returns trampoline")
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("series", ["wolfssl-5.5", "mbedtls-2.28"])
 def test_another_architecture_is_refused(series: str) -> None:
     found = attempt(libraries.library(series, "arm64").path)

@@ -186,6 +186,7 @@ def find(elf: Elf, name: str) -> Function:
     return inner
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("series", "name", "with_return"), CASES)
 def test_real_functions(series: str, name: str, with_return: bool) -> None:
     with Elf(str(libraries.library(series, "arm64").path)) as elf:
@@ -200,6 +201,7 @@ def test_real_functions(series: str, name: str, with_return: bool) -> None:
     assert (site.address - function.address, site.cost) == expected
 
 
+@pytest.mark.heavy
 def test_its_libraries_are_known_but_not_probed() -> None:
     with Elf(str(libraries.library("3.0", "arm64").path)) as elf:
         found = make_attachment(elf, ReturnStyle.TRAMPOLINE)

@@ -66,7 +66,7 @@ def test_inner_functions_of_real_libraries(series: str) -> None:
     assert all(each.pair for each in found)
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_inner_functions_by_name() -> None:
     """Node.js has a symbol table: these are the functions that are meant."""
     expected = {

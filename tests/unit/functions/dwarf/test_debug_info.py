@@ -285,6 +285,7 @@ def test_a_part_that_gcc_moved_is_no_call(tmp_path: Path) -> None:
     assert {each.into for each in found.copies} == {"a", "b", "c"}
 
 
+@pytest.mark.heavy
 def test_types_are_found_in_a_file_that_programs_share(tmp_path: Path) -> None:
     """As in Debian's packages of debug info: dwz moves there what several programs have."""
     programs = []

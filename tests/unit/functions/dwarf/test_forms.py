@@ -143,6 +143,7 @@ def test_a_package_has_types(tmp_path: Path) -> None:
     assert calls(program) == [CALL]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("flags", [("-gdwarf-4",), ("-gdwarf-5",), ("-gdwarf-4", TYPES)])
 def test_dwz_moves_what_units_share(tmp_path: Path, flags: Sequence[str]) -> None:
     program = by_gcc(tmp_path, *flags)
@@ -150,6 +151,7 @@ def test_dwz_moves_what_units_share(tmp_path: Path, flags: Sequence[str]) -> Non
     assert calls(program) == [CALL]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("flags", [(), ("--dwarf-5",)])
 def test_dwz_moves_what_programs_share(tmp_path: Path, flags: Sequence[str]) -> None:
     """Into a file that .gnu_debugaltlink names, or .debug_sup of DWARF 5."""

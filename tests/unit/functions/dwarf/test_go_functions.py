@@ -11,7 +11,7 @@ from sslsniff.functions.dwarf.debug_info import open_debug_info
 from sslsniff.functions.dwarf.function_model import DescribedFunction, Language
 from sslsniff.functions.dwarf.type_model import Pointer, Structure
 
-pytestmark = pytest.mark.tools
+pytestmark = pytest.mark.heavy
 
 SOURCE = """\
 package main

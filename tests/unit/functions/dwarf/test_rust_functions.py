@@ -10,7 +10,7 @@ from sslsniff.functions.dwarf.debug_info import open_debug_info
 from sslsniff.functions.dwarf.function_model import DescribedFunction, Language, SourceLine
 from sslsniff.functions.dwarf.type_model import Enumeration, Pointer, Structure, Type
 
-pytestmark = pytest.mark.tools
+pytestmark = pytest.mark.heavy
 
 HELLO = """\
 fn hello(i: i32, len: usize) -> i32 {

@@ -67,6 +67,7 @@ def is_two_or_three(name: str, _: str | None) -> bool:
     return name in ("main.two", "main.three")
 
 
+@pytest.mark.heavy
 def test_a_closure_may_be_named_like_a_part_of_a_c_function(tmp_path: Path) -> None:
     program = built(tmp_path, NEWEST, source="named_results")
     with Elf(str(program)) as elf:
@@ -105,6 +106,7 @@ def test_every_argument_and_result_is_as_the_program_has_it(
     assert traced_lines(run.hits) == expected
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("release", [BEFORE, NEWEST])
 def test_a_stripped_program_has_names_and_registers(tmp_path: Path, release: str) -> None:
     program = built(tmp_path, release, "-ldflags=-s -w")
@@ -139,6 +141,7 @@ UNNAMED = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("release", UNNAMED)
 def test_arguments_without_a_name_do_not_move_the_others(tmp_path: Path, release: str) -> None:
     """Debug info of old releases does not have them: then not all places are known."""
@@ -149,6 +152,7 @@ def test_arguments_without_a_name_do_not_move_the_others(tmp_path: Path, release
     assert traced_lines(ProbedRun([program], plan.places).hits) == UNNAMED[release]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("release", RELEASES[RELEASES.index("1.18.10") :] if ALL else [NEWEST])
 def test_generic_functions(tmp_path: Path, release: str) -> None:
     """Their first argument is one of the compiler's, which old releases do not describe."""

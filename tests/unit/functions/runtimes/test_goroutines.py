@@ -17,7 +17,7 @@ EXPECTED = {
 }
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 @pytest.mark.parametrize("fixture", FEW, ids="-".join)
 def test_goroutine_location(fixture: Fixture) -> None:
     with Elf(str(fixture.path)) as elf:

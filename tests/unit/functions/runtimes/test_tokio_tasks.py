@@ -25,7 +25,7 @@ def built(folder: Path, *options: str, name: str = "tokio") -> Path:
     return program
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "options", [("-g",), ("-g", "-O"), ("-g", "-C", "symbol-mangling-version=v0")], ids=" ".join
 )
@@ -38,7 +38,7 @@ def test_the_id_is_where_the_program_says(options: tuple[str, ...], tmp_path: Pa
         assert tokio_task_location(elf, debug) == TaskLocation(None, (int(said),))
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 @pytest.mark.parametrize("options", [(), ("-g", "-C", "strip=debuginfo")], ids=" ".join)
 def test_without_debug_info(options: tuple[str, ...], tmp_path: Path) -> None:
     with Elf(str(built(tmp_path, *options))) as elf:
@@ -47,7 +47,7 @@ def test_without_debug_info(options: tuple[str, ...], tmp_path: Path) -> None:
         assert tokio_task_location(elf, debug) is None
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_without_symbols(tmp_path: Path) -> None:
     """The debug info says that it is tokio, and the offset is not known."""
     program = built(tmp_path, "-g")
@@ -59,7 +59,7 @@ def test_without_symbols(tmp_path: Path) -> None:
         assert tokio_task_location(elf, debug) is None
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_another_program(tmp_path: Path) -> None:
     with Elf(str(built(tmp_path, "-g", name="other"))) as elf:
         debug = open_debug_info(elf)

@@ -11,6 +11,8 @@ from sslsniff.libraries.go.go_frames import GoFrames
 from sslsniff.libraries.go.memory import Memory
 from tests.workload.go.fixtures import Fixture, fixtures
 
+pytestmark = pytest.mark.heavy
+
 of_each_way = pytest.mark.parametrize("program", fixtures("stacks"), ids="-".join)
 
 
@@ -21,7 +23,6 @@ def printed(program: Fixture) -> list[tuple[int, str, int]]:
     return [(int(address), function, int(line)) for address, function, line in rows]
 
 
-@pytest.mark.tools
 @of_each_way
 def test_functions_and_lines_are_those_of_the_program(program: Fixture) -> None:
     frames = printed(program)
@@ -34,7 +35,6 @@ def test_functions_and_lines_are_those_of_the_program(program: Fixture) -> None:
             ]
 
 
-@pytest.mark.tools
 @of_each_way
 def test_an_inlined_function_is_in_its_caller(program: Fixture) -> None:
     with Elf(str(program.path)) as elf:
@@ -49,7 +49,6 @@ def test_an_inlined_function_is_in_its_caller(program: Fixture) -> None:
     assert chains == {(), (outer,), (("main.inlined", True), outer)}
 
 
-@pytest.mark.tools
 @of_each_way
 def test_the_outermost_function_has_no_caller(program: Fixture) -> None:
     with Elf(str(program.path)) as elf:

@@ -42,7 +42,7 @@ def test_functions_are_where_their_symbols_are(how: Build) -> None:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_an_inner_read_that_takes_data_is_probed() -> None:
     """Else what a program reads by ``SSL_read_ex`` would be missing."""
     built = build(RELEASE, INLINED)

@@ -139,6 +139,7 @@ def test_without_cookies_it_is_refused(style: ReturnStyle) -> None:
     assert [each.library for each in found.unprobed] == ["gnutls"]
 
 
+@pytest.mark.heavy
 def test_another_architecture_is_refused() -> None:
     found = refusal(libraries.library("gnutls-3.7.9", "arm64").path)
     assert found.reason == "GnuTLS 3.7.9: it is for aarch64"

@@ -105,7 +105,7 @@ def test_fields_are_those_of_the_debug_information(fixture: Fixture) -> None:
     assert found == {name: offset for name, offset in expected.items() if name != "_"}
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("fixture", WITH_TLS, ids="-".join)
 def test_one_cheap_probe_sees_all_of_a_call(fixture: Fixture) -> None:
     found = part(fixture.path)
@@ -125,7 +125,7 @@ def test_one_cheap_probe_sees_all_of_a_call(fixture: Fixture) -> None:
         assert {each.offset for each in found.probes} <= starts
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("fixture", WITH_TLS, ids="-".join)
 def test_what_a_connection_says_is_found(fixture: Fixture) -> None:
     found = part(fixture.path)
@@ -137,7 +137,7 @@ def test_what_a_connection_says_is_found(fixture: Fixture) -> None:
     assert unknown.isdisjoint({"client", "version", "alpn", "sni", "handshakes", "socket_type"})
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_a_type_that_is_not_there_has_no_hash() -> None:
     [fixture, *_] = WITH_SYMBOLS
     with memory(fixture) as known:
@@ -147,7 +147,7 @@ def test_a_type_that_is_not_there_has_no_hash() -> None:
         assert not struct_fields(known, "conn", "noField")
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 def test_a_program_without_tls() -> None:
     [plain] = [each for each in FEW if each.program == "plain"]
     with Elf(str(plain.path)) as elf:
@@ -155,7 +155,7 @@ def test_a_program_without_tls() -> None:
         assert fit_go(elf, ReturnStyle.INSTRUCTIONS) == ([], [])
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 @pytest.mark.parametrize("style", [ReturnStyle.TRAMPOLINE, ReturnStyle.PLAIN_INSTRUCTIONS])
 def test_kernels_without_cookies(style: ReturnStyle) -> None:
     """Programs there cannot know where values are: so there are no probes, and a reason."""

@@ -71,6 +71,7 @@ def test_each_release_is_probed(series: str) -> None:
     assert Cost.EMULATED in {place.cost for place in programs["c_call_enter"]}
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("style", [ReturnStyle.TRAMPOLINE, ReturnStyle.PLAIN_INSTRUCTIONS])
 def test_kernels_without_cookies(style: ReturnStyle) -> None:
     found = attached(libraries.library(libraries.NSS[0]).path, style)
@@ -79,12 +80,14 @@ def test_kernels_without_cookies(style: ReturnStyle) -> None:
     assert found.reason == "NSS 3.61: its probes need Linux 5.15 and --returns instructions"
 
 
+@pytest.mark.heavy
 def test_another_architecture() -> None:
     found = attached(libraries.library(libraries.NSS[1], "arm64").path)
     assert isinstance(found, Refusal)
     assert re.fullmatch(r"NSS 3\.87[.\d]*: it is for aarch64", found.reason)
 
 
+@pytest.mark.heavy
 def test_a_library_without_its_tables(tmp_path: Path) -> None:
     path = libraries.library(libraries.NSS[0]).path
     whole = bytearray(path.read_bytes())
@@ -99,6 +102,7 @@ def test_a_library_without_its_tables(tmp_path: Path) -> None:
     assert found.reason == f"NSS 3.61: no place for its probes: {fact}"
 
 
+@pytest.mark.heavy
 def test_damage_is_told(tmp_path: Path) -> None:
     whole = libraries.library(libraries.NSS[0]).path.read_bytes()
     for cut in range(1000, len(whole), len(whole) // 30):

@@ -43,6 +43,7 @@ def test_memory_says_what_the_accessors_say(series: str) -> None:
     assert client["version"] == server["version"] == 0x0303
 
 
+@pytest.mark.heavy
 def test_what_cannot_be_proved_is_unknown() -> None:
     # BoringSSL keeps the role in a bit, and the rest after a pointer.
     layout = layout_of(libraries.library("boringssl").path)

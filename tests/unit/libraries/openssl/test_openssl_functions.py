@@ -151,6 +151,7 @@ def test_no_function_is_wrong_in_a_damaged_copy(
     assert refused  # else the damage was nowhere that matters
 
 
+@pytest.mark.heavy
 def test_boringssl_is_another_library(tmp_path: Path) -> None:
     path = tmp_path / "library.so"
     shutil.copy(libraries.library("boringssl").path, path)

@@ -338,6 +338,7 @@ def test_stalls_are_shown(browser: Browser, tmp_path: Path) -> None:
     assert_quiet(browser)
 
 
+@pytest.mark.heavy
 def test_what_has_no_time_is_in_no_chart(browser: Browser, tmp_path: Path) -> None:
     """An exchange and a stall without a time, beside an exchange with one."""
     path = tmp_path / "times.html"
@@ -384,6 +385,7 @@ def test_it_says_what_is_not_in_it(browser: Browser, tmp_path: Path) -> None:
     assert_quiet(browser)
 
 
+@pytest.mark.heavy
 def test_an_empty_capture_has_a_report(browser: Browser, tmp_path: Path) -> None:
     path = tmp_path / "a.html"
     with path.open("wb") as file:

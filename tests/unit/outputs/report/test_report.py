@@ -69,7 +69,7 @@ def _source(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-@pytest.mark.tools
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("ours", "theirs"),
     [
