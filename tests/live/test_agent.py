@@ -133,6 +133,7 @@ def rows(tables: Path) -> int:
     return sum(duckdb.read_parquet(each).shape[0] for each in files)
 
 
+@pytest.mark.heavy
 def test_a_service(
     agent: Agent, port: int, server: Server, certificate: Certificate, tmp_path: Path
 ) -> None:
@@ -154,7 +155,6 @@ def test_a_service(
     assert sum(line["type"] == "exchange" for line in lines) == 53
 
 
-@pytest.mark.heavy
 def test_reload(
     agent: Agent, port: int, server: Server, certificate: Certificate, tmp_path: Path
 ) -> None:
@@ -202,6 +202,7 @@ def test_with_the_rights_of_the_unit(
         assert agent.end() == 0
 
 
+@pytest.mark.heavy
 def test_the_limit_of_memory(server: Server, tmp_path: Path, port: int) -> None:
     text = configured(server, tmp_path, port, "[limits]\nmemory = '1M'\n")
     agent = Agent(tmp_path, text)

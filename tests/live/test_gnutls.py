@@ -126,6 +126,7 @@ def test_wget_of_a_running_shell(
     assert libraries == {("client", "gnutls"), ("server", "openssl")}
 
 
+@pytest.mark.heavy
 def test_wget_keeps_a_connection(server: Server, certificate: Certificate, tmp_path: Path) -> None:
     targets = [f"/page/{number}" for number in range(20)]
     nonce = new_nonce()

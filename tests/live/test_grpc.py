@@ -70,6 +70,7 @@ def test_calls(fixture: Built, certificate: Certificate, sniff: Sniff) -> None:
             assert b"".join(framed) == content(each[half]["body"])
 
 
+@pytest.mark.heavy
 @SERVERS
 def test_frames(fixture: Built, certificate: Certificate, sniff: Sniff) -> None:
     """Each message comes between the frames that have it, and those of its headers and trailers."""

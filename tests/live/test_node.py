@@ -13,6 +13,8 @@ from tests.workload.passed import told
 from tests.workload.processes import PATIENCE_S, run, started
 from tests.workload.servers import Certificate
 
+pytestmark = pytest.mark.heavy
+
 NODES = {"wheel": NODE, "system": Path("/usr/bin/node")}
 
 

@@ -97,9 +97,7 @@ def only(captured: Captured) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     "kind",
-    [
-        *("mbedtls", "java", "rustls"),
-    ],
+    ["mbedtls", *(pytest.param(each, marks=pytest.mark.heavy) for each in ("java", "rustls"))],
 )
 def test_a_library_is_named(
     kind: str, certificate: Certificate, tmp_path: Path, sniff: Sniff
@@ -145,6 +143,7 @@ def brief() -> list[str]:
     return [sys.executable, "-c", LOADS.replace("; input()", ""), str(libraries.java())]
 
 
+@pytest.mark.heavy
 def test_a_command(tmp_path: Path) -> None:
     """As soon as it loads the library, and at the end: a zero has its reason beside it."""
     captured = run_under(tmp_path, *brief()).captured
@@ -161,12 +160,14 @@ def test_a_command(tmp_path: Path) -> None:
     assert f"sslsniff: {again}" == told
 
 
+@pytest.mark.heavy
 def test_a_child_of_a_command(tmp_path: Path) -> None:
     captured = run_under(tmp_path, "sh", "-c", '"$@"; true', "sh", *brief()).captured
     assert captured.exchanges == []
     assert (only(captured)["library"], only(captured)["comm"]) == ("jsse", PYTHON)
 
 
+@pytest.mark.heavy
 def test_one_that_comes_later(sniff: Sniff) -> None:
     """It is named once, at the end, and both processes count."""
     script = 'read word; for each in 1 2; do "$@"; done; echo done; read word'
@@ -184,6 +185,7 @@ def test_one_that_comes_later(sniff: Sniff) -> None:
     assert only(captured)["processes"] == 2
 
 
+@pytest.mark.heavy
 def test_a_library_that_was_asked_for() -> None:
     path = libraries.java()
     assert_told(sniff_once("--lib", path), rf"nothing to probe in {path}, Java \(JSSE\) \S+: {JIT}")
@@ -220,6 +222,7 @@ def inside(folder: Path, *arguments: str) -> Captured:
     return Captured(lines, said + rest, sniffer.returncode)
 
 
+@pytest.mark.heavy
 def test_the_whole_host(tmp_path: Path) -> None:
     """A line for a library, with how many use it; the same one in two files counts as one."""
     captured = inside(tmp_path, "--all")
@@ -230,11 +233,13 @@ def test_the_whole_host(tmp_path: Path) -> None:
     assert [(each["files"], each["processes"]) for each in java] == [(1, 3)]
 
 
+@pytest.mark.heavy
 def test_only_processes_with_a_name(tmp_path: Path) -> None:
     found = only(inside(tmp_path, "--comm", PYTHON))
     assert (found["library"], found["comm"], found["processes"]) == ("jsse", PYTHON, 3)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("uid", "count"), [("0", 3), ("1", 0)])
 def test_only_processes_of_a_user(tmp_path: Path, uid: str, count: int) -> None:
     captured = inside(tmp_path, "--uid", uid)

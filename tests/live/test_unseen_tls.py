@@ -150,6 +150,7 @@ def test_a_connection_from_before(certificate: Certificate, sniff: Sniff) -> Non
     assert only(captured)["connections"] == 1
 
 
+@pytest.mark.heavy
 def test_a_process_that_forwards_tls(certificate: Certificate, sniff: Sniff) -> None:
     """It has no TLS library. Both its connections count, with the name in the ClientHello."""
     with (
@@ -182,6 +183,7 @@ def test_an_address_that_another_socket_had(certificate: Certificate, sniff: Sni
     assert only(captured)["connections"] == 2 * 5
 
 
+@pytest.mark.heavy
 def test_a_program_that_has_ended_is_named_by_its_path(
     certificate: Certificate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -215,6 +217,7 @@ def test_zig_is_named(server: Server, certificate: Certificate, tmp_path: Path) 
     assert found["remedy"] == "watch the other end of its connections"
 
 
+@pytest.mark.heavy
 def test_probed_connections_do_not_count(certificate: Certificate, sniff: Sniff) -> None:
     """They are many, at the same time, and their bytes pass through memory."""
     code = """

@@ -32,7 +32,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
         shutil.copytree(ROOT / name, copy / name, symlinks=True, ignore=NOT_SOURCES)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
-    command = [BUILD_PYTHON, "-m", "hatchling", "build", "-t", "wheel", "-d", "dist"]
+    command = [str(BUILD_PYTHON), "-m", "hatchling", "build", "-t", "wheel", "-d", "dist"]
     subprocess.run(command, cwd=copy, check=True, capture_output=True)
     [path] = (copy / "dist").iterdir()
     return zipfile.ZipFile(path)

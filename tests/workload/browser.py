@@ -5,10 +5,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from selenium import webdriver
+from typing import Any
 
 _ARGUMENTS = (
     "--headless",
@@ -38,7 +35,7 @@ for (const name of ["alert", "confirm", "prompt", "open"]) window[name] = () => 
 class Browser:
     """Opens one page after the other."""
 
-    def __init__(self, driver: "webdriver.Chrome") -> None:
+    def __init__(self, driver: Any) -> None:
         self.driver = driver
         driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": _LISTEN})
 
@@ -68,7 +65,7 @@ class Browser:
 
     def log(self) -> list[str]:
         """Return what the console got since the page was opened: errors and warnings."""
-        entries: list[dict[str, str]] = self.driver.get_log("browser")  # type: ignore[no-untyped-call]
+        entries: list[dict[str, str]] = self.driver.get_log("browser")
         return [entry["message"] for entry in entries]
 
     def show(self, *, dark: bool = False, media: str = "") -> None:

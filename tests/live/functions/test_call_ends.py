@@ -72,6 +72,7 @@ def test_the_indent_is_exact(level: str, tail_call: str, hidden_end: str, tmp_pa
     assert re.fullmatch(r"15 calls in .*, 0 lost", summary)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("level", ["0", "2"])
 def test_a_panic_that_unwinds_ends_what_it_leaves(level: str, tmp_path: Path) -> None:
     program = build("panicking.rs", tmp_path, "-C", f"opt-level={level}")

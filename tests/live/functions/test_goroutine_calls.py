@@ -18,6 +18,7 @@ def has_results(program: Fixture) -> bool:
     return program.release != OLDEST
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("program", fixtures("panics"), ids="-".join)
 def test_what_a_panic_left_holds_nothing_else(program: Fixture) -> None:
     """A function that is not traced recovers, and its goroutine calls again."""
@@ -37,6 +38,7 @@ def test_what_a_panic_left_holds_nothing_else(program: Fixture) -> None:
     assert results == {(n, n + 11 if is_known and n % 2 == 0 else None) for n in range(6)}
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("program", fixtures("panics"), ids="-".join)
 def test_a_function_whose_first_instruction_is_its_return(program: Fixture) -> None:
     traced = trace(program.path, r"^main\.(same|handler)$", "--results")
@@ -49,6 +51,7 @@ def test_a_function_whose_first_instruction_is_its_return(program: Fixture) -> N
     assert {each["depth"] for each in traced.calls("main.handler")} == {0}
 
 
+@pytest.mark.heavy
 @of_each_release
 def test_the_nesting_on_stacks_that_move(program: Fixture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOGC", "1")
@@ -61,6 +64,7 @@ def test_the_nesting_on_stacks_that_move(program: Fixture, monkeypatch: pytest.M
     assert all(each.get("returned", True) for each in traced.calls())
 
 
+@pytest.mark.heavy
 @of_each_release
 def test_a_histogram_has_the_calls_whose_stack_moved(
     program: Fixture, monkeypatch: pytest.MonkeyPatch

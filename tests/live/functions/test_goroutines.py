@@ -29,6 +29,7 @@ def traced(program: Fixture, *arguments: str | int) -> Trace:
     return trace(program.path, *map(str, arguments), patience_s=300)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("program", PROGRAMS, ids="-".join)
 def test_arguments_and_results(program: Fixture) -> None:
     shown = traced(program, "^main.(traceme|describe)$", "--results", "--", 0, 0)

@@ -34,6 +34,7 @@ def test_four_calls(source: str, flags: tuple[str, ...], tmp_path: Path) -> None
     assert traced.stdout.count("return value") == 4
 
 
+@pytest.mark.heavy
 def test_without_parameters(tmp_path: Path) -> None:
     program = build("hello.rs", tmp_path, "-C", "opt-level=3", "-C", "debuginfo=1")
     traced = trace(program, "::hello$", "--", "1", "2", "3", "4")
@@ -41,6 +42,7 @@ def test_without_parameters(tmp_path: Path) -> None:
     assert "debug = 2" in traced.stderr
 
 
+@pytest.mark.heavy
 def test_without_debug_info(tmp_path: Path) -> None:
     """Inlined everywhere, it has no symbol: the error says what to build with."""
     program = build("hello.rs", tmp_path, "-C", "opt-level=3", "-C", "debuginfo=0")

@@ -236,6 +236,7 @@ def test_no_such_function(
     assert message in ended.stderr
 
 
+@pytest.mark.heavy
 def test_tasks_that_cannot_be_told_apart(certificate: Certificate, tmp_path: Path) -> None:
     """A program with tokio, and without the debug info that says where a task's number is."""
     program = RustFixture("server", "rustls-0-23-ring", "release").path

@@ -81,6 +81,7 @@ def test_inlined_functions_of_rust(tmp_path: Path) -> None:
     assert found[0][0] == expected[0][0]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("program", fixtures("stacks"), ids="-".join)
 def test_goroutines(program: Fixture) -> None:
     """Also of stripped programs, by the table that every Go program has."""

@@ -62,6 +62,7 @@ def test_exceptions_of_libstdcpp(tmp_path: Path) -> None:
     assert names == [*["throw", "catch"] * EXCEPTIONS, "catch"]
 
 
+@pytest.mark.heavy
 def test_crate_probe() -> None:
     """``probe!`` and ``probe_lazy!``, which has a semaphore, in an optimised Rust program."""
     program = Fixture("probed", "rustls-0-23-ring", "debug-info").path

@@ -26,8 +26,8 @@ def printed(output: str) -> list[str]:
     [
         ("conventions.c", ("-O0",), C),
         ("conventions.c", ("-O2",), C),
-        ("results.rs", ("-Copt-level=0",), RUST),
-        ("results.rs", ("-Copt-level=3",), RUST),
+        pytest.param("results.rs", ("-Copt-level=0",), RUST, marks=pytest.mark.heavy),
+        pytest.param("results.rs", ("-Copt-level=3",), RUST, marks=pytest.mark.heavy),
     ],
 )
 def test_every_argument_and_result_is_as_the_program_has_it(

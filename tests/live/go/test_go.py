@@ -92,6 +92,7 @@ def test_programs_are_loaded_when_needed(
     assert same_maps == maps
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("fixture", forked(), ids="-".join)
 def test_a_forked_tls(fixture: Fixture, server: Server, tmp_path: Path) -> None:
     """It has no probes: it is named by its file, then by its connection."""

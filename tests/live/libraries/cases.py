@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 from tests import libraries
 from tests.workload import s2n
 from tests.workload.processes import PROGRAMS, run
@@ -39,6 +41,13 @@ class Case(NamedTuple):
         """Build the program in ``folder``; return how to run it, without its arguments."""
         program = folder / self.library
         return _BUILDS[self.library](self.release, program)
+
+    @property
+    def marks(self) -> list[pytest.MarkDecorator]:
+        """What make test installs has no s2n-tls, and the libraries of one release of Debian."""
+        series = f"{self.library}-{self.release}"
+        is_heavy = self.library == "s2n" or libraries.is_of_another_release(series)
+        return [pytest.mark.heavy] if is_heavy else []
 
     def arguments(self, role: str) -> list[str | Path]:
         """Return the program's first arguments."""

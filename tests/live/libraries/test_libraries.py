@@ -16,7 +16,11 @@ from tests.workload.servers import Certificate, Server, running_server
 
 SIZES = (1, 1000, 16384, 70_000, 3_000_000)
 CONNECTIONS = 2
-CASES = pytest.mark.parametrize("case", EVERY if ALL else FEW, ids="-".join)
+CASES = pytest.mark.parametrize(
+    "case",
+    EVERY if ALL else [pytest.param(each, marks=each.marks) for each in FEW],
+    ids="-".join,
+)
 
 
 @pytest.fixture(scope="session")

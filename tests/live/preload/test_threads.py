@@ -205,6 +205,7 @@ def test_overwritten_ring(
         assert f"[{process.pid}] overwrote the memory that it shares with sslsniff" in note
 
 
+@pytest.mark.heavy
 def test_musl(certificate: Certificate, tmp_path: Path) -> None:
     """The same library serves programs with another libc, here with the OpenSSL of a wheel."""
     [wheel] = (CACHE / "wheels/musl").glob("*.whl")

@@ -25,6 +25,7 @@ SLEEPS = "import ssl, time; time.sleep(3)"
 APART = ("unshare", "--map-root-user")
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("release", "mode"), [(BEFORE, "stripped"), (NEWEST, "plain")])
 def test_go_is_named(release: str, mode: str, folder: Path) -> None:
     """A Go program loads no library: that is said at once, with what would show it."""

@@ -76,6 +76,7 @@ def sslsniff(*arguments: str | Path) -> Done:
     )
 
 
+@pytest.mark.heavy
 @each_case
 def test_lib(make: Callable[[Path], None], fact: str, remedy: str, tmp_path: Path) -> None:
     """The same when it is known from before."""
@@ -87,6 +88,7 @@ def test_lib(make: Callable[[Path], None], fact: str, remedy: str, tmp_path: Pat
         assert (done.returncode, done.stdout) == (1, "")
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("fixture", fixtures("blocking", "server", builds=REFUSED), ids="-".join)
 def test_refused(fixture: Fixture, record_property: Callable[[str, object], None]) -> None:
     why = f"its ciphers have no symbols, and {WHY[fixture.tls]}"
@@ -97,6 +99,7 @@ def test_refused(fixture: Fixture, record_property: Callable[[str, object], None
     record_property("why", why)
 
 
+@pytest.mark.heavy
 @each_case
 def test_symbols(make: Callable[[Path], None], fact: str, remedy: str, tmp_path: Path) -> None:
     """Of what can be read its functions are listed, TLS or none."""
@@ -111,6 +114,7 @@ def test_symbols(make: Callable[[Path], None], fact: str, remedy: str, tmp_path:
     assert done.returncode == 1
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("make", [of_no_known_release, without_source_paths])
 def test_running(
     make: Callable[[Path], None], certificate: Certificate, tmp_path: Path, sniff: Sniff

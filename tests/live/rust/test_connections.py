@@ -41,6 +41,7 @@ def each(*programs: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("fixture", fixtures(*programs), ids="-".join)
 
 
+@pytest.mark.heavy
 @each("server")
 def test_joined_http1(fixture: Fixture, certificate: Certificate, sniff: Sniff) -> None:
     with built_server(fixture.path, certificate) as server:
@@ -58,6 +59,7 @@ def test_joined_http1(fixture: Fixture, certificate: Certificate, sniff: Sniff) 
     assert captured.summary["joined_connections"] == 1
 
 
+@pytest.mark.heavy
 @each("server")
 def test_joined_http2(fixture: Fixture, certificate: Certificate, sniff: Sniff) -> None:
     """The HPACK tables of before are unknown: what they tell is left out, none of it is wrong."""
@@ -84,6 +86,7 @@ def test_joined_http2(fixture: Fixture, certificate: Certificate, sniff: Sniff) 
     assert connections(captured, joined=True) == connections(captured, "closed") == 1
 
 
+@pytest.mark.heavy
 @each("server")
 def test_one_after_the_other(
     fixture: Fixture, certificate: Certificate, tmp_path: Path, sniff: Sniff
@@ -136,6 +139,7 @@ def test_server_with_key_updates(fixture: Fixture, certificate: Certificate, sni
     assert connections(captured, joined=False) == 5
 
 
+@pytest.mark.heavy
 @each("early-data")
 def test_early_data(fixture: Fixture, certificate: Certificate, tmp_path: Path) -> None:
     """What the client sends before the handshake ends has keys of its own; of both ends."""

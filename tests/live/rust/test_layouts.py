@@ -16,6 +16,8 @@ from tests.workload.processes import run
 from tests.workload.rust.fixtures import fixtures
 from tests.workload.servers import Certificate, Server
 
+pytestmark = pytest.mark.heavy
+
 RING_BYTES = 64 << 20  # room for all that passes: it is read at the end
 [PROGRAM] = [
     each.path

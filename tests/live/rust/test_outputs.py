@@ -40,6 +40,7 @@ def test_pcap(server: Server, certificate: Certificate, tmp_path: Path) -> None:
     assert_tshark_agrees(capture, passed)
 
 
+@pytest.mark.heavy
 def test_filter(server: Server, certificate: Certificate, tmp_path: Path) -> None:
     options = ("~m POST & ~bq .",)
     ran = run_under(tmp_path, *client(server, certificate), options=options)
@@ -51,6 +52,7 @@ def test_filter(server: Server, certificate: Certificate, tmp_path: Path) -> Non
     assert (summary["exchanges"], summary["shown"]) == (10, len(shown))
 
 
+@pytest.mark.heavy
 def test_lines(server: Server, certificate: Certificate, tmp_path: Path) -> None:
     output = tmp_path / "lines"
     stdout = run(SSLSNIFF, "-o", output, "--", *client(server, certificate))

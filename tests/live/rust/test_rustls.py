@@ -18,6 +18,7 @@ def each(*programs: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("fixture", fixtures(*programs), ids="-".join)
 
 
+@pytest.mark.heavy
 @TLS_VERSIONS
 @each("server")
 def test_server(
@@ -52,6 +53,7 @@ def test_client(
     assert_captured(ran.captured, passed, "client", fixture.library, tls_version)
 
 
+@pytest.mark.heavy
 @each("server")
 def test_without_probes(
     fixture: Fixture, certificate: Certificate, tmp_path: Path, sniff: Sniff

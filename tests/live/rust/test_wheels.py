@@ -27,9 +27,14 @@ PYTHON = CACHE.with_name("wheels") / "bin" / "python"  # the Makefile makes it
 UV, DENO = PYTHON.with_name("uv"), PYTHON.with_name("deno")
 
 
+def search(*paths: Path) -> None:
+    """Have what is found in files on disk: else connections open while they are searched."""
+    for path in paths:
+        subprocess.run([sniffer.SSLSNIFF, "--lib", path, "--", "true"], check=True)
+
+
 @pytest.fixture(autouse=True, scope="module")
 def searched() -> None:
-    """Have what is found in the files on disk: else connections open while they are searched."""
     folder = PYTHON.parents[1]
     modules = [
         path
@@ -37,8 +42,7 @@ def searched() -> None:
         for path in folder.glob(f"lib/*/site-packages/{name}/_{name}.*.so")
     ]
     assert len(modules) == 2
-    for path in (*modules, UV, DENO):
-        subprocess.run([sniffer.SSLSNIFF, "--lib", path, "--", "true"], check=True)
+    search(*modules)
 
 
 @contextlib.contextmanager
@@ -101,6 +105,7 @@ def test_client(
 @pytest.mark.heavy
 def test_deno(certificate: Certificate, tmp_path: Path) -> None:
     """It was built with frame pointers and without an unwind table."""
+    search(DENO)
     program = (DENO, "run", "--allow-net", "--allow-read", PROGRAMS / "deno/client.ts")
     with granian(certificate) as (server, process):
         serve(server, process)
@@ -125,8 +130,10 @@ def index(folder: Path) -> Path:
     return package
 
 
+@pytest.mark.heavy
 def test_uv(certificate: Certificate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The installer of packages, itself in Rust: every file that was served is seen whole."""
+    search(UV)
     package = index(tmp_path / "index")
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate.certificate))
     program = PROGRAMS / "python/file_server.py"

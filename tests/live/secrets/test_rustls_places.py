@@ -7,6 +7,8 @@ from sslsniff.libraries.rustls.library import LIBRARY
 from sslsniff.matching.key_log.chains import Chain
 from tests.workload.rust.fixtures import Fixture, fixtures
 
+pytestmark = pytest.mark.heavy
+
 
 @pytest.mark.parametrize(
     "fixture", [each for each in fixtures("blocking", "server") if each.library == "rustls"]

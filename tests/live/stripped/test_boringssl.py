@@ -127,6 +127,7 @@ def test_curl_cffi_without_its_symbols(
     assert_whole(ran.captured)
 
 
+@pytest.mark.heavy
 def test_the_list_says_how_it_was_found() -> None:
     with started(BUN, "-e", "setTimeout(() => {}, 60000)") as process:
         listed = sniff_once("list", "--pid", str(process.pid)).stdout
