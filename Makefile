@@ -25,7 +25,7 @@ Version: $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' sslsniff/__init__.py)
 Architecture: $(shell dpkg --print-architecture)
 Maintainer: The sslsniff authors
 Depends: libbpf1, libc6 (>= 2.28), $(PYTHON_RANGE)
-Suggests: python3-bpfcc
+Suggests: python3-bpfcc, python3-pip
 Conflicts: sslsniff
 Section: net
 Priority: optional
@@ -35,7 +35,7 @@ Description: live plaintext of TLS traffic
 endef
 define DEB_AFTER_REMOVAL
 #!/bin/sh
-test "$$1" != purge || rm -rf /var/cache/sslsniff
+test "$$1" != purge || rm -rf /var/cache/sslsniff /var/lib/sslsniff
 endef
 # -I: Python then ignores PYTHON... variables and the user's own packages; root runs this.
 define DEB_LAUNCHER
@@ -46,7 +46,7 @@ import sys
 if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
-sys.path.insert(0, "/usr/lib/sslsniff")
+sys.path[:0] = ["/usr/lib/sslsniff", "/var/lib/sslsniff/packages"]  # the second: what extras need
 
 from sslsniff.cli.main import main
 
@@ -94,9 +94,10 @@ deb: .cache/build-tools
 	gzip -9n $(DEB)/usr/share/man/man1/sslsniff.1
 	rm -r $(DEB)/usr/lib/sslsniff/bin
 	mkdir -p $(DEB)/usr/bin $(DEB)/usr/share/doc/$(DEB_NAME) $(DEB)/DEBIAN dist
+	mv $(DEB)/usr/share/doc/sslsniff/* $(DEB)/usr/share/doc/$(DEB_NAME) && rmdir $(DEB)/usr/share/doc/sslsniff
 	cp LICENSE $(DEB)/usr/share/doc/$(DEB_NAME)/copyright
 	printf '%s\n' "$$LAUNCHER" > $(DEB)/usr/bin/sslsniff
-	printf '%s\n' "$$CONTROL" > $(DEB)/DEBIAN/control
+	printf '%s\n' "$$CONTROL" | sed "/^Section/i Installed-Size: $$(du -sk $(DEB) | cut -f 1)" > $(DEB)/DEBIAN/control
 	printf '%s\n' "$$AFTER_REMOVAL" > $(DEB)/DEBIAN/postrm
 	chmod -R u=rwX,go=rX $(DEB) && chmod 755 $(DEB)/usr/bin/sslsniff $(DEB)/DEBIAN/postrm
 	dpkg-deb --root-owner-group --build $(DEB) dist

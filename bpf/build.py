@@ -60,11 +60,19 @@ DOCUMENTS = ROOT / "build"
 
 
 def write_documents() -> None:
-    """Write the manual page and the shells' completions, from the parsers of the command line."""
+    """Write the manual page and the shells' completions, from the parsers of the command line.
+
+    The pages of ``docs/`` come along, and those of libraries, each under its library's name.
+    """
     sys.path.insert(0, str(ROOT))
     from sslsniff.cli.options import manual
 
-    for name, text in manual.files().items():
+    pages = {page.name: page for page in (*ROOT.glob("docs/*.md"), ROOT / "CHANGELOG.md")}
+    pages |= {
+        f"{page.parent.name}.md": page for page in ROOT.glob("sslsniff/libraries/*/README.md")
+    }
+    texts = {f"share/doc/sslsniff/{name}": page.read_text("utf-8") for name, page in pages.items()}
+    for name, text in (manual.files() | texts).items():
         path = DOCUMENTS / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")

@@ -17,6 +17,9 @@ _PACKAGES = {
 
 _DEBIAN_FOLDER = Path("/usr/lib/sslsniff")
 
+_BESIDE_DEBIAN = Path("/var/lib/sslsniff/packages")
+"""Where the launcher of the Debian package (Makefile) looks for what that package does not have."""
+
 
 def how_to_install(extra: str, folder: Path = Path(__file__), prefix: Path | None = None) -> str:
     """Return the command that installs the packages of ``extra``, or the way to be able to.
@@ -26,7 +29,7 @@ def how_to_install(extra: str, folder: Path = Path(__file__), prefix: Path | Non
     packages = _PACKAGES[extra]
     prefix = Path(sys.prefix) if prefix is None else prefix
     if folder.is_relative_to(_DEBIAN_FOLDER):
-        return "its Debian package cannot have it: install sslsniff with pipx (docs/install.md)"
+        return f"sudo python3 -m pip install --target {_BESIDE_DEBIAN} {packages}"
     if (prefix / "pipx_metadata.json").exists():
         return f"pipx inject sslsniff {packages}"
     if (prefix / "bin" / "pip").exists():

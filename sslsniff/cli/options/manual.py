@@ -56,7 +56,8 @@ the configuration of the agent, where its service is installed
 .BR strace (1),
 .BR wireshark (1)
 .PP
-The files docs/*.md that are named here are in the source of sslsniff, not in its packages.
+The files docs/*.md that are named here are in /usr/share/doc/sslsniff-ebpf, or in
+share/doc/sslsniff below the prefix of another installation.
 """
 
 

@@ -19,7 +19,7 @@ def test_the_packages_of_extras(extra: str) -> None:
 def test_by_the_way_of_installation(tmp_path: Path) -> None:
     deb = Path("/usr/lib/sslsniff/sslsniff/destinations/missing_packages.py")
     assert how_to_install("kafka", deb) == (
-        "its Debian package cannot have it: install sslsniff with pipx (docs/install.md)"
+        "sudo python3 -m pip install --target /var/lib/sslsniff/packages confluent-kafka protobuf"
     )
     here = tmp_path / "here.py"
     assert how_to_install("parquet", here, tmp_path) == (
