@@ -9,15 +9,15 @@ import ssl
 import sys
 from typing import Any
 
-import httpx2
-from mcp import Client
-from mcp.client.streamable_http import streamable_http_client
-
 TOOL, ARGUMENTS = "get_weather", {"city": "Zürich"}
 
 
 async def main() -> None:
     """Make two calls."""
+    import httpx2
+    from mcp import Client
+    from mcp.client.streamable_http import streamable_http_client
+
     certificate, port = sys.argv[1:]
     verify = ssl.create_default_context(cafile=certificate)
     async with httpx2.AsyncClient(verify=verify) as http:
