@@ -20,8 +20,6 @@ from tests.workload.ports import free_port
 from tests.workload.processes import PATIENCE_S
 from tests.workload.servers import Certificate, Server
 
-pytestmark = pytest.mark.heavy
-
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
@@ -54,6 +52,7 @@ def decode(broker: Broker, topic: str) -> Captured:
     return Captured([json.loads(line) for line in done.stdout.splitlines()], "", 0)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("redacts", [False, True])
 @pytest.mark.parametrize("version", VERSIONS)
 def test_decoded_elsewhere(
@@ -76,6 +75,7 @@ def test_decoded_elsewhere(
     assert_passed(decode(broker, topic), results(done.stdout, asked), role="client")
 
 
+@pytest.mark.heavy
 def test_exchanges(
     broker: Broker, server: Server, certificate: Certificate, tmp_path: Path
 ) -> None:
@@ -86,6 +86,7 @@ def test_exchanges(
     assert ": 53 delivered, 0 dropped" in done.stderr  # large ones without their bodies
 
 
+@pytest.mark.heavy
 def test_a_broker_that_does_not_answer(
     broker: Broker, server: Server, certificate: Certificate, tmp_path: Path
 ) -> None:

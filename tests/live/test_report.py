@@ -19,6 +19,7 @@ from tests.workload.curl import curl, results
 from tests.workload.servers import Certificate, Server
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("version", VERSIONS)
 def test_it_has_every_exchange(
     version: str, server: Server, certificate: Certificate, tmp_path: Path
@@ -77,7 +78,6 @@ def test_calls_of_real_sdks_are_conversations(
         assert (browser.violations(), browser.log()) == ([], [])
 
 
-@pytest.mark.heavy
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_it_is_whole_or_says_that_there_is_none(
     number: signal.Signals, server: Server, certificate: Certificate, tmp_path: Path
