@@ -4,6 +4,7 @@ A file is looked up by the container's id. Some lie in the folders of users: the
 that anybody may have made.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -100,6 +101,18 @@ def _json(path: Path) -> Any:
         return json.loads(file.read(_MOST_BYTES))
 
 
+def _host_roots(root: Path) -> Iterator[Path]:
+    """Yield the root folder of process 1, if it has other mounts than this process.
+
+    So in a container that shares the host's processes (``docker run --pid host``) the files of the
+    host's runtimes are found, none of which is mounted there. It takes CAP_SYS_PTRACE.
+    """
+    of_first = root / "proc/1"
+    with contextlib.suppress(OSError):
+        if (of_first / "ns/mnt").readlink() != (root / "proc/self/ns/mnt").readlink():
+            yield of_first / "root"
+
+
 class ContainerNames:
     """Finds names in the files below ``root``, and remembers what it found of a container.
 
@@ -107,7 +120,7 @@ class ContainerNames:
     """
 
     def __init__(self, root: Path = Path("/")) -> None:
-        self._root = root
+        self._roots = (root, *_host_roots(root))
         self._known: dict[str, dict[str, str]] = {}
         self._searched_s: dict[str, float] = {}
         """When files of a container were last searched that has none."""
@@ -152,11 +165,13 @@ class ContainerNames:
         return known
 
     def _read(self, source: _NameSource, container: str) -> _Found:
-        try:
-            for path in self._root.glob(source.files.format(id=container)):
-                try:
-                    yield from source.read(path)
-                except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-                    continue  # half written, gone, or not of this form
-        except OSError:
-            return
+        for path in self._files(source.files.format(id=container)):
+            try:
+                yield from source.read(path)
+            except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+                continue  # half written, gone, or not of this form
+
+    def _files(self, pattern: str) -> Iterator[Path]:
+        for root in self._roots:
+            with contextlib.suppress(OSError):
+                yield from root.glob(pattern)

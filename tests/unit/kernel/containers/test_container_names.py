@@ -1,6 +1,8 @@
 """Names of containers, from the files that runtimes keep."""
 
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -59,6 +61,29 @@ def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     for number in range(100):
         names.complete(Container(None, f"{number:064x}"))
     assert len(names._known) + len(names._searched_s) <= 8
+
+
+@pytest.mark.tools
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may make namespaces here")
+def test_inside_a_container_that_shares_the_processes(root: Path) -> None:
+    """The files are where process 1 has them; here they are hidden, as in an image."""
+    script = f"""
+from {Container.__module__} import Container
+from {ContainerNames.__module__} import ContainerNames
+print(ContainerNames().complete(Container(None, "{files.DOCKER}")).name)
+"""
+    environment = os.environ | {"PYTHON": sys.executable, "SCRIPT": script, "ROOT": str(root)}
+    hidden = 'mount -t tmpfs none /var; exec "$PYTHON" -c "$SCRIPT"'
+    first = 'mount --bind "$ROOT/var" /var; '
+    apart = ("unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c")
+
+    def found(command: str) -> str:
+        return subprocess.run(
+            [*apart, command], env=environment, stdout=subprocess.PIPE, text=True, check=True
+        ).stdout
+
+    assert found(f"{first} unshare --mount sh -c '{hidden}'") == "web\n"
+    assert found(first + hidden) == "None\n"
 
 
 def test_all_that_exist_are_listed(root: Path) -> None:
