@@ -1,4 +1,4 @@
-"""What sslsniff does and why, for whoever looks for a fault: the lines of ``--debug``.
+"""Writes the lines of ``--debug``: what sslsniff does and why, for whoever looks for a fault.
 
 Each room that has something to say has a ``DebugLog``. The lines go through ``logging``, to the
 logger of that name. It is imported only if they are asked for: it takes 6 ms of a start.

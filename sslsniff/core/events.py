@@ -1,4 +1,4 @@
-"""What happens on connections, live or recorded: the input of ``tracing``."""
+"""Defines the events of connections, live or recorded: the input of ``flows``."""
 
 from collections.abc import Callable
 from enum import IntEnum
@@ -34,7 +34,7 @@ class Opened(NamedTuple):
     ``object_address``: the address of the TLS library's object in the process.
     ``name``: the connection's id where it was recorded; no two have the same at one time.
     ``half``: the direction, if this is only one direction of a connection; else None. The other
-    direction has an event of its own, and ``live.rustls_connections`` joins them.
+    direction has an event of its own, and ``libraries.rustls.joiner`` joins them.
     ``cgroup``: the id of the process's cgroup v2. ``container_pid``, ``machine``: see
     ``model.Process``.
     """

@@ -1,10 +1,71 @@
-"""The fast path: plaintext from the ring buffer straight to a decoder or a capture file.
+"""Feeds plaintext from the ring buffer straight to a decoder or a capture file: the fast path.
 
-The long way makes an event and a chunk of each record. That costs more than the record's packet in
-a capture file, and a sixth of all that leads to a line of JSON. So where one consumer alone wants a
-direction's bytes, ``tracing.flows`` offers that consumer here, and ``run`` feeds it from the
-records themselves. A record that the consumer cannot continue with (after a gap, or any other event
-of the connection) goes the long way: then ``flows`` takes the direction back first.
+Problem. The long way makes an event and a chunk of each record (``wire``, ``flows``). That costs
+more than the record's packet in a capture file, and a sixth of all that leads to a line of JSON.
+Most records have the next bytes of a direction, in which nothing else has changed. If one consumer
+alone wants these bytes, the event and the chunk tell nobody anything new.
+
+Facts that make a shorter way right:
+
+- One thread handles the records in the order of the ring. A consumer that is fed within this loop
+  sees what it would see at the end of the long way, in the same order.
+- The kernel counts a direction's bytes whether they get through or not. If a record begins at the
+  consumer's position, no byte before it is missing, so there is no loss to report.
+- All else that a chunk may change is settled before, or can be made up for later. Roles are
+  inferred before: a decoder offers no consumer while the role is unknown. Byte counts are made up
+  for in one sum.
+
+The rules:
+
+- ``flows`` offers a consumer after it handled a whole ``Data`` event of a direction, if its
+  listener has one. That is the decoder if no sink wants plaintext. If nothing is decoded, it is
+  the consumer of the only sink that wants plaintext. With redaction there is none.
+- ``run`` feeds a record to the direction's consumer if it is an EVENT_DATA record, complete in the
+  ring (neither busy nor discarded), with all the bytes that it stands for, at least one, and at
+  the consumer's position.
+- Any other record goes the long way, and ``run`` yields it. The caller handles all of it before
+  ``run`` looks at the next record. Before ``flows`` handles data of a direction, or an event that
+  changes the connection, it takes the direction back. It adds the consumed bytes to the
+  ``Connection``. After whole data it may offer the direction again.
+
+A ``RecordConsumer`` takes a run of records in one call, in C (``files/packing.c``). It finds the
+other directions of its kind by the key of their records, and stops at the first record that it
+cannot handle. ``run`` then feeds this record by itself, or yields it.
+
+Invariants:
+
+- A direction has one consumer at most. While it has one, the consumer's position is right, and
+  the ``Connection`` has an earlier one. ``flows`` updates it when it takes the direction back.
+- A ``RecordConsumer`` knows the key of a direction only as long as this direction is offered
+  (``forget``). Otherwise it could get bytes of another connection.
+- A batch of packets may point into the ring. So ``run`` flushes it at its end, also if the caller
+  stops early. The room in the ring is given back only after that.
+- Both ways give the same result: tests/unit/core/test_fast_path.py compares them.
+
+Example: one direction of a connection that a decoder reads.
+
+    record        consumer's position   what happens
+    0 to 99       no consumer           long way: a chunk; then a consumer is offered at 100
+    100 to 149    100                   fed; 150 now, while the Connection still has 100
+    190 to 199    150                   long way: taken back, 50 bytes are counted; 40 are lost;
+                                        a chunk; a consumer is offered at 200
+    Closed        200                   long way: taken back, nothing to count; closed
+
+Why simpler ways fail. Cheaper events are still objects of Python, one for each record. Records
+sorted by direction would need fewer calls, but a response could be handled before its request.
+A consumer that is never taken back would miss losses, new addresses and ends.
+
+Limits:
+
+- The first bytes of a direction, and all bytes while several consumers want them, go the long way.
+- A half of a rustls connection has records with a key of its own. They may be joined to the
+  consumer of the connection (``libraries.rustls.joiner``), but only while their positions are the
+  connection's: until keys change.
+- The loop unpacks the head of an EVENT_DATA record from any record. So some memory after the last
+  record must be readable (``ring_records.PADDING_BYTES``).
+
+Sources: kernel/bpf/ringbuf.c (the flags in a record's first word; Linux 5.8), ``struct event_data``
+in ``bpf/event.h``.
 """
 
 import struct
@@ -64,8 +125,7 @@ class Consumer(Protocol):
 class FastPath:
     """The consumers of directions, by the ``direction_key`` of their records.
 
-    A half of a rustls connection has records with a key of its own. They may be joined to the
-    consumer of the connection (``live.rustls_connections``).
+    The records of a rustls half may be joined to the consumer of its connection.
     """
 
     def __init__(self) -> None:

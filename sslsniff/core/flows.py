@@ -1,9 +1,59 @@
 """Turns events into chunks: each connection's bytes in order, every gap explicit.
 
-The kernel counts positions whether an event gets through or not. So the size of a loss is the
-difference between the position that should come next and the one that comes.
+Problem. The BPF programs put plaintext into a ring buffer. If the reader is too slow, the ring has
+no room, and the plaintext is lost. A decoder that continues after such a gap as if nothing were
+missing takes the middle of one message for the beginning of another. So a decoder, or the writer of
+a file, must know how many bytes are missing, where, and why.
 
-Memory: a few hundred bytes for each open connection.
+Facts that make the arithmetic right:
+
+- The kernel counts each direction's bytes of a connection, from 0 on, and adds a call's bytes
+  whether its event gets through or not (bpf/calls.bpf.h). So an event's position says where its
+  bytes belong, without any other event.
+- The size of a loss is the difference between the position that should come next and the one that
+  comes.
+- An event stands for ``span`` bytes of its direction, and may have fewer: ``cut`` says why. The
+  difference between ``span`` and its data is a loss, too, right after the data.
+- ``Ended``, ``Closed`` and ``Checked`` have final positions. They show what was lost after the last
+  data.
+- A connection is announced before its other events: no other event is emitted until ``Opened`` has
+  got through. Bytes that pass before that are counted in the position of the first data.
+
+Why simpler ways fail. Sequence numbers of records tell that a record was lost, but not how many
+bytes it had. An event that reports the loss would need room in the same ring. Counters of all lost
+bytes say neither the connection nor the place. The kernel keeps such counters as well: they include
+the connections of which no event got through (``Source.counted_losses``).
+
+Invariants:
+
+- ``Connection.position`` of a direction is where its next byte is expected. It grows by each byte
+  once, seen or lost, and never goes back.
+- For one event, the loss before it comes first, then its data, then the loss after it. A loss is
+  a chunk without data: ``missing`` bytes just before ``offset`` (``model.Chunk``).
+- ``Roles`` sees each chunk before the listener does, so all sinks see the same role.
+- After ``closed`` the listener gets no more of a connection. Its key is not given again, and what
+  still comes with it is ignored.
+- While a direction is on the fast path (``fast_path``), its consumer has the position. It is taken
+  back before its data or an event that changes the connection is handled.
+
+Example: one direction of a connection.
+
+    event                           expected   chunks
+    Data at 0, 3 bytes                     0   3 bytes at 0
+    Data at 10, 1 byte                     3   7 missing before 10, ring full; 1 byte at 10
+    Data at 11, 3 of 9, call limit        11   3 bytes at 11; 6 missing before 20, call limit
+    Closed at 24                          20   4 missing before 24, ring full; then closed
+
+Limits:
+
+- A position that is lower than the expected one is not reported: its bytes are passed on.
+- ``Exited`` has no positions. What was lost at the end of such a connection is only in
+  ``Source.counted_losses``.
+- A capture file has no ring buffer. ``files.replay`` makes the same events of it, with the causes
+  that it states, else ``NOT_CAPTURED``.
+- Memory: a few hundred bytes for each open connection.
+
+Source: kernel/bpf/ringbuf.c: a reservation fails if the ring has no room (Linux 5.8).
 """
 
 from collections.abc import Sequence

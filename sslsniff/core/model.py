@@ -171,7 +171,7 @@ class Connection:
 
     ``id``: ``<pid>-<running number>``.
     ``role``: the side that the traced process plays. ``role_is_inferred``: its plaintext showed the
-    role, not the library (``tracing.roles``).
+    role, not the library (``core.roles``).
     ``from_start``: false where the capture joined in the middle.
     ``bytes_read``, ``bytes_written``: plaintext, with missing bytes. ``tls``: false for plaintext.
     ``evictions``: of its decoder, to free memory. ``left_out``: by sampling, before its end.

@@ -1,4 +1,4 @@
-"""Statements to databases: the object of docs/json.md, and what a line says."""
+"""Turns statements to databases into the object of docs/json.md, and into text for a line."""
 
 import re
 from collections.abc import Iterator

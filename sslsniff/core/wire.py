@@ -1,7 +1,7 @@
 """Parses records of the ring buffer into events. Nothing is interpreted here.
 
 Layouts and numbers are those of ``bpf/event.h``; ``tests/unit/core/test_wire.py`` compares
-them with the built object. ``capture_files.replay`` makes the same events of a capture file.
+them with the built object. ``files.replay`` makes the same events of a capture file.
 """
 
 import os

@@ -1,10 +1,66 @@
 """Finds the inner functions to which public ones pass a read or a write (x86-64).
 
-A public function may have no cheap places for probes, while an inner function that does its work
-has some. So this module follows its calls (``call_steps``). Some go through a table of methods,
-which the object points to: then the function in each table is followed.
+Problem. A probe is cheap only on an instruction that the kernel emulates (``probe_sites``). A
+public function may have no such instruction where its arguments or its result are known.
+``SSL_read_ex`` and ``SSL_write_ex`` of OpenSSL have none after the call that does their work.
+Functions that they call have some (docs/sites.md), but these functions have no symbols.
 
-Probes in inner functions see all calls only if every success of a function comes from such calls.
+Facts that make the search possible:
+
+- A public function passes its own call on. It calls an inner function with its own object, its own
+  buffer and a pointer to the count, and returns that function's result. The System V ABI fixes the
+  registers of arguments and result. Data flow tells which registers have the caller's own values.
+- ``SSL_read`` has no pointer to a count: its result is the count. It passes the address of a local
+  variable instead, and returns the variable. ``call_steps`` knows both forms.
+- An OpenSSL object points to a table of methods (``SSL_METHOD``), and some calls go through it.
+  Then the function at the same offset in each table is followed (``method_tables``).
+- With SSL_MODE_ASYNC a job gets the method's address in a structure, and calls it later. The call
+  that starts the job counts as a call of the method.
+
+Why simpler ways fail. With probes on the return instructions of the public functions, each hit is
+single-stepped. The internal function that all public ones call may be inlined (Node.js). Offsets of
+inner functions differ between releases and builds. If all calls that get the object counted,
+handshakes and peeks would appear as data.
+
+The search starts at the public functions, and follows each call that passes the own call on. It
+stops at a function with cheap places (``probe_pairs``), and at one that does work itself. Such an
+end is a ``Link``. These rules hold for the result, or ``UnfollowedError`` is raised:
+
+- No success is missed. Each success of a function on the way comes from calls that are followed. A
+  function for which this is not proved is an end. A public function cannot be an end.
+- No success is seen twice. If the calls of one end lead to another end, the outer one is followed
+  too, and the search is repeated (``_leads_on``).
+- All callers pass object, buffer and pointer to the count in the same registers. These are known
+  only when all callers are, so the search is repeated until nothing changes: 16 rounds at most.
+- Calls for other purposes do not count. One constant argument tells them apart, the ``kind`` of a
+  signature; a function with several is refused. ``others``, such as ``SSL_peek``, are followed,
+  too. They must not come to an end without another value there.
+
+Example: reads of Debian's OpenSSL 3.0 (tests/unit/machine_code/test_call_chains.py).
+
+    SSL_read(rdi, rsi)      SSL_read_ex(rdi, rsi, rcx)
+            |                        |
+    ssl_read_internal(rdi, rsi, rcx)        rcx: the pointer to the count
+            |  through the object's table of methods
+    ssl3_read(rdi, rsi, rcx)
+            |  fourth argument 0; SSL_peek comes with 1
+    ssl3_read_internal(rdi, rsi, r8)        probed; only calls with 0 in rcx count
+
+In Node.js the end is ``ssl3_read``, which has cheap places there. For writes, ``ssl3_write_bytes``
+gets a record's content type (RFC 8446, section 5.1): 23 for application data, 22 for a handshake.
+
+Limits:
+
+- Calls are followed if they are direct or go through a table of methods. A function that passes its
+  call on through any other pointer is an end.
+- Callers that are neither roots nor ``others`` are not searched. Only the kind tells them apart.
+- A ``Link`` may have no cheap places. ``matching.fitting`` allows this only beside the links to
+  which a table of TLS over TCP leads: for DTLS and QUIC.
+- A probe at a link needs an attach cookie (Linux 5.15). If this way is not taken, the plan of the
+  library has others (``libraries.openssl.plan``).
+
+Sources: System V ABI, AMD64 supplement, section 3.2. OpenSSL 1.1.1 to 4.0: ``ssl_read_internal``
+exists since 1.1.1; since 3.3 flags come before the count in ``ssl_write_internal``.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""The known values of registers and of a function's own stack at one instruction (x86-64).
+"""Represents what is known of registers and of a function's own stack at an instruction (x86-64).
 
 A value that is not proved is unknown.
 """

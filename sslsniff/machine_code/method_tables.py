@@ -1,4 +1,4 @@
-"""OpenSSL's tables of methods (``SSL_METHOD``): the functions at an offset in each of them.
+"""Finds OpenSSL's tables of methods (``SSL_METHOD``), and the functions at an offset in each.
 
 An SSL object has a pointer to one of these tables. Functions such as ``TLS_method`` return some
 tables. Others are for one version or side, such as that of TLS 1.3, which no function returns: they

@@ -1,4 +1,4 @@
-"""x86-64 instructions as data flow needs them: what they move, and which instructions follow.
+"""Turns x86-64 instructions into what data flow needs: what they move, and which may follow.
 
 An instruction that is none of the kinds below is an ``OTHER``: only the registers and the memory
 that it changes are known.

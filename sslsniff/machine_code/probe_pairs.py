@@ -1,12 +1,73 @@
 """Finds cheap places for probes in a function: a way in, and the ways out of it (x86-64).
 
-A probe at the way in sees the arguments, probes at the ways out see the result. The kernel emulates
-the instructions at all of them (``probe_sites``). Data flow proves that they belong together:
+Problem. A probe must see the arguments of each call, and later its result. The kernel emulates few
+instructions (``probe_sites``); a probe on any other costs a second trap. ``endbr64``, ``sub`` and
+``mov``, with which functions begin, and ``ret`` are not among them. So both probes belong inside of
+the function, and the machine code must prove that they see the same calls.
 
-- Each call that may succeed passes the way in, once.
-- From there it passes one of the ways out, once, before it returns.
-- At a way out the result is settled. After it the function calls nothing, and stores nothing but
-  on its stack and in its object.
+Why simpler ways fail. A return probe of the kernel replaces the return address on the stack: a
+program that switches coroutines inside of the call dies. A probe on ``ret`` is safe, but
+single-stepped. The last emulated instruction before ``ret`` may be on one of several paths only, or
+come before the result is complete. Offsets from a table differ between builds.
+
+The rules. A probe at the way in sees the arguments, probes at the ways out see the result. Data
+flow (``data_flow``, ``result_origins``) proves that they belong together:
+
+- Each call that may succeed passes the way in, once. A path that avoids it returns 0 or a negative
+  number, or never returns (``sees_all``). No path leads from the way in back to it.
+- At the way in each needed value is in a known register, the argument's own one if possible.
+- From there the call passes one of the ways out, once, before it returns. A way out is the last
+  emulated instruction of a path at which the result is settled (``_last``), and no path avoids all
+  ways out (``_misses``).
+- At a way out the result is settled: it is in one register or one stack slot. After it the function
+  calls nothing, and stores nothing but on its stack and in its object. So the buffer and the count
+  are complete, too. A call of a function that never returns does not count, as at the failed check
+  of a stack protector.
+- A call that fails has no plaintext. So where the result is known to be 0 or negative, calls may
+  still follow.
+- At all places the distance of the stack pointer from that of the entry is known. The stack pointer
+  of the entry identifies the call (bpf/open_calls.bpf.h).
+
+A conditional jump is emulated, too, and its two sides may differ. Then the place counts on one side
+only: ``Leave.condition`` has the condition, and the BPF program looks at the flags. If both sides
+are ways out with different results, the place has two entries in ``Pair.leaves``.
+
+Example: the code that GCC makes for a short function, with offsets
+(tests/unit/machine_code/test_probe_pairs.py).
+
+     0  endbr64
+     4  sub  rsp, 0x18
+     8  test rdi, rdi
+    11  js   28         way in: the arguments are in their registers, depth 24
+    13  call ...        does the work
+    18  test rdi, rdi
+    21  jne  28         way out: the result is in rax, depth 24
+    23  add  rsp, 0x18
+    27  ret
+    28  call ...        never returns: nothing follows
+
+At 21 one side returns rax, and the other never returns, so the place counts on both sides.
+``SSL_read`` of Debian's OpenSSL 3.0 is like this. Its way in, at 22, is a check of the size. Its
+way out, at 56, is the check of the stack protector.
+
+In ``nop; call; test eax, eax; je 11; ret; 11: call; nop; ret`` the way in is at 0. The ways out are
+the ``je`` at 8, which counts only if it is not taken, and the ``nop`` at 16.
+
+The proof assumes that callees keep rbx, rsp, rbp and r12 to r15. It assumes that they write to a
+function's stack frame only where they may have an address. A value that is not proved is unknown.
+
+Limits:
+
+- Nothing is proved for a function with bytes that are no instructions, with system calls, or with
+  jumps to other functions or unknown places. ``Needs.tails`` are the exception.
+- A structure that the object points to counts as part of the object. So a store to a caller's
+  buffer through a pointer in the object would not be noticed.
+- Conditions, other registers and stack slots need attach cookies. ``Needs.is_plain`` asks for pairs
+  that need none.
+
+Sources: arch/x86/kernel/uprobes.c (``push_setup_ops``, ``branch_setup_ops``),
+kernel/events/uprobes.c (``uprobe_handle_trampoline``); attach cookies since Linux 5.15. System V
+ABI, AMD64 supplement, section 3.2.1. Costs: docs/sites.md.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

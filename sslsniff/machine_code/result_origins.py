@@ -1,4 +1,4 @@
-"""Which register or stack slot holds the result of a function before its returns (x86-64)."""
+"""Finds the register or stack slot that holds a function's result before it returns (x86-64)."""
 
 from collections.abc import Iterator, Mapping
 from heapq import heapify, heappop, heappush

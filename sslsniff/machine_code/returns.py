@@ -1,4 +1,4 @@
-"""Where a function returns (x86-64)."""
+"""Finds where a function returns (x86-64)."""
 
 import re
 import struct

@@ -1,4 +1,4 @@
-"""What may be shown of a database's connection whose bytes are all blanked (``--redact``)."""
+"""Removes secrets from a database's messages if all bytes of it are blanked (``--redact``)."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""One memory limit for the decoders of all connections.
+"""Limits the memory that the decoders of all connections have together.
 
 Memory is counted only when it may have reached the limit, not for each chunk.
 """

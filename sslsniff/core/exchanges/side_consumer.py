@@ -1,4 +1,4 @@
-"""The fast path's way from the ring to the decoder of one side."""
+"""Feeds the decoder of one side on the fast path."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Which errors the functions of ssl/ssl_lib.cc raise, in the order of its lines: data only.
+"""Lists the errors of the functions in ssl/ssl_lib.cc, in the order of its lines: data only.
 
 ``OPENSSL_PUT_ERROR(SSL, reason)`` is a call with the library's number, the reason's number, the
 file's name and the line. Functions keep their order in the file, so the reasons by line are a row

@@ -1,4 +1,4 @@
-"""Where BoringSSL's objects have role, server name and ALPN: read off from functions that use them.
+"""Finds role, server name and ALPN in BoringSSL's objects, by the functions that use these fields.
 
 - ``SSL_do_handshake`` tells its callback whether it is the server's: a bit of the object.
 - ``SSL_set_tlsext_host_name`` stores the name that a client asks for.

@@ -1,8 +1,69 @@
 """Finds the functions of BoringSSL and AWS-LC in a program without symbols.
 
-The steps: errors of ssl/ssl_lib.cc (``error_calls``); the functions of their lines, in each way to
-read these (``line_order``); what the functions do (``read_proofs``, ``write_proofs``,
-``life_proofs``). A doubtful function is not used, and a step that fails says why.
+Problem. Bun, Chromium and gRPC's wheels have BoringSSL linked in, and no symbols. To capture them,
+the addresses of ``SSL_read``, ``SSL_write`` and some others must be found in the machine code. A
+wrong address would be worse than none: its probes would show wrong bytes, or damage the program.
+
+Facts that make a proof possible:
+
+- An error of BoringSSL is a call of ``ERR_put_error(library, unused, reason, file, line)``. All are
+  constants, the library's is 16, and the file's name is a text in the program. A stripped program
+  has them still.
+- Functions keep their order in the source file, so the lines of errors have it, too. A compiler may
+  move, copy, merge or inline the calls: a line stays the source's line.
+- The reasons of the errors, ordered by line, tell which function each line is in
+  (``error_reasons``, ``line_order``). The numbers of lines do not matter: each release has others.
+- What a function does with its arguments tells an original from a function in which it is inlined.
+
+Why simpler ways fail. Bytes to search for differ with each release, compiler and option. The lines
+alone are not enough: ``SSL_peek`` may be inlined in ``SSL_read``, which has its line then. Where
+functions begin may be unknown: Bun has no unwind table, and that of Chromium covers only a part.
+
+The steps, with the modules of ``machine_code.stripped`` that they use:
+
+1. Find the text that ends with ``ssl/ssl_lib.cc``, and all code that refers to it (``references``).
+   Nothing is disassembled for that, so some matches are no instructions.
+2. Find the functions around: by the unwind table, else where calls and pointers lead to, and after
+   padding (``function_starts``). A reference belongs to a function if a path from its start leads
+   there (``stripped_code``).
+3. Follow the paths of these functions (``path_walk``), and find their errors (``error_calls``).
+   Paths are kept apart, because a merged call has a line and a reason on each path to it.
+4. Assign a function's name to each line, in each way to read the order. Of the ways, those count
+   that explain the most lines. More than four are refused.
+5. Prove each function by what it does (``read_proofs``, ``write_proofs``, ``life_proofs``).
+   ``SSL_free`` raises no error: ``SSL_new`` leads to it.
+6. Read the fields of objects off from the proved functions (``object_fields``).
+
+Example: the reasons of a BoringSSL of 2024 (tests/unit/libraries/boringssl/test_line_order.py).
+
+    134         SSL_do_handshake: one line alone has this reason, and the reading begins there
+    182 110     ssl_do_post_handshake
+    66          SSL_process_quic_post_handshake
+    226 215     ssl_read_impl
+    66          SSL_peek
+    66 226 ...  SSL_write: 66 226 215 111
+
+Then the lines of ``SSL_write`` must be in one function, and no line of another function with them,
+except that of ``SSL_do_handshake``. The function must hand its object, buffer and size to a method
+of its object. It must return -1, 0, or what a callee returned or stored. ``SSL_read`` is proved by
+what it does to received data: it takes away what ``SSL_peek`` copied.
+
+Invariants:
+
+- A function is used only if something speaks for it, and nothing against it
+  (``SslFunction.is_proved``). All its paths must be followed, and its end must be proved.
+- A doubtful function is not used, and a step that fails says why.
+- If the lines can be read in several ways, all of them must have the function at one place
+  (``_agreed``).
+- If ``SSL_read`` or ``SSL_write`` is doubtful, the library is not probed
+  (``analysis.stripped_fitting``).
+
+Limits: x86-64. Orders of reasons that are not in ``error_reasons``, as in sources of 2018, are
+refused, and so is an ``SSL_write`` that is inlined in others. Optimisation at link time may inline
+so much that ``SSL_read`` is refused.
+
+Sources: BoringSSL from 2019 to 2026 and AWS-LC, as ``error_reasons`` says. README.md beside this
+module has the releases and builds that were tested, and how many functions were found and refused.
 """
 
 from sslsniff.elf.elf_file import Elf

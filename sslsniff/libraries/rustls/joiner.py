@@ -1,14 +1,69 @@
 """Joins the two directions of rustls connections, which the kernel reports separately.
 
-rustls has a cipher object for each direction, and a new one whenever keys change. The records of
-one cipher object are a half, with positions from 0 on. Halves of one process and socket are one
-connection, and so are two halves that the library itself pairs. The first events of a half wait
-until its socket or its pair is known, for microseconds: its data shows that when it is sent or was
-received. After ``WAIT_NS`` or ``MOST_WAITING_BYTES`` the half becomes a connection of its own,
-which other halves may still join.
+Problem. rustls has a cipher object for each direction, and a new one whenever keys change. The
+probes see an object, a sequence number and a record: nothing names the connection. So the BPF
+programs announce each object's records as a half (``Opened.half``), with positions from 0 on.
+Decoders need whole connections, with both directions, whose positions go on when keys change.
+
+Facts that show which halves belong together:
+
+- Halves of one process and socket are one connection. Bytes that a thread received just before a
+  record was decrypted came from the connection's socket. A send just after records were encrypted
+  shows it, if its length fits these records (bpf/socket.bpf.h).
+- The library itself pairs two halves. In 0.23, ``CommonState::take_received_plaintext`` gets a
+  state that has both cipher objects (``Paired``, bpf/rustls.bpf.h).
+- A new key begins with sequence number 0 (RFC 8446, section 5.3). So the BPF programs notice a new
+  half also where its cipher object has the address of the old one.
+
+Why simpler ways fail. One thread serves many connections, and a task may move to another thread.
+The address of an object is used again. A client writes its request before anything shows the
+socket: a BPF program would have to keep the plaintext until then.
+
+The first events of a half wait here until its socket or its pair is known, for microseconds: its
+data shows that when it is sent or was received. After ``WAIT_NS`` or ``MOST_WAITING_BYTES`` the
+half becomes a connection of its own, which other halves may still join. Evidence by sockets may be
+wrong for a while, as a send may have another connection's bytes. So a half may move later:
+
+    the half is in              the socket is of    what happens
+    no connection               none                it begins a connection with this socket
+    no connection               A                   it joins A
+    A                           A                   nothing
+    A, alone                    none                A gets the socket
+    A, which has no socket      none                A gets the socket
+    A, with its pair            none                A gets the socket
+    A, with its pair            B                   nothing: a pair stays together
+    A, with other halves        none                it begins a connection with this socket
+    A, not with its pair        B                   it moves to B
+
+Positions. A connection has one position for each direction. If another half passes bytes in that
+direction, it gets a ``base``, so that its next byte follows the connection's last one. Its own
+positions, with the base added, are the connection's from then on. Example of written bytes:
+
+    event                                 base    in the connection
+    half 1: Data at 0, 5 bytes              0     0 to 4
+    keys change; half 2: Data at 0, 9       5     5 to 13
+    half 2: Data at 11, 1 byte              5     16; ``Flows`` finds that 14 and 15 are missing
+
+Invariants:
+
+- All events that are passed on name whole connections. Joined ones have negative numbers, as the
+  kernel's are positive. ``Data.origin`` has the half's own number.
+- Data that waited in several halves is passed on in the order of its times.
+- If sampling leaves out a half before it was joined, its events that wait are dropped.
+- A connection with a socket ends with it, with its process, or when its last half moves. One
+  without ends with its last half. If the socket's key comes with other addresses or another
+  process, the socket ended unseen: its connection ends then.
+- Records of a half take the fast path only while its base is 0: there, positions of records are
+  compared with those of the connection. ``_update_positions`` reads back how far they got.
+
+Limits:
+
+- What a half passed before it moved stays in the connection where it was.
+- Without socket calls (io_uring) the directions are two connections, unless the library pairs them.
+- Records under kTLS and QUIC do not pass these methods.
 
 Pure: events in, events out. Memory: some hundred bytes for each half that the kernel knows, and
-the events that wait.
+the events that wait. Sources: rustls 0.20 to 0.24; README.md beside this module says more.
 """
 
 from collections.abc import Callable, Iterable, Iterator

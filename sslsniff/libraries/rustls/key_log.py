@@ -1,4 +1,4 @@
-"""Where rustls hands its secrets to its ``KeyLog``, whose methods it calls by a table of pointers.
+"""Finds where rustls hands its secrets to its ``KeyLog``, whose methods it calls by a vtable.
 
 TLS 1.2: ``log("CLIENT_RANDOM", client_random, master_secret)`` is called in any case. TLS 1.3:
 ``KeySchedule::derive_logged_secret`` (src/tls13/key_schedule.rs) first asks ``will_log(label)``,

@@ -1,4 +1,4 @@
-"""The probes for rustls in a file, at the methods that were found there.
+"""Places the probes for rustls in a file, at the methods that were found there.
 
 Each version of rustls in a file is a library of its own. So are its TLS 1.2 and TLS 1.3, because
 their ciphers differ: this tells a connection's TLS version.

@@ -1,4 +1,4 @@
-"""The instructions of a file by address, decoded when they are asked for (x86-64)."""
+"""Decodes the instructions of a file, by address, when they are asked for (x86-64)."""
 
 from functools import lru_cache
 

@@ -1,4 +1,4 @@
-"""The search of ``distances.c``: instructions that refer to addresses within ranges.
+"""Calls ``distances.c``, which finds the instructions that refer to addresses within ranges.
 
 It is in C as it looks at every byte of a program: 0.4 ns for each there.
 """

@@ -1,4 +1,4 @@
-"""Where functions begin in a file without symbols, as far as anything proves it (x86-64).
+"""Finds where functions begin in a file without symbols, as far as anything proves it (x86-64).
 
 The unwind table has the beginnings of most programs' functions, but some have no table (Bun), or
 one that covers only a part of them (Chromium). There, a function begins where calls and pointers

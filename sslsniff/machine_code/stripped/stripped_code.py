@@ -1,4 +1,4 @@
-"""The code of a file without symbols: who refers to a text, in which function, called by whom."""
+"""Finds which functions of a file without symbols refer to a text, and which call these."""
 
 from collections.abc import Collection, Iterable
 
