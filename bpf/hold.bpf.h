@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only
  *
  * Stops the threads of a held command where they map a file that user space has not handled: before its first
- * instruction. The holder (sslsniff/capture/holder.py) traces them by ptrace(2). A signal, even an ignored one, makes a traced
+ * instruction. The holder (sslsniff/capture/holding/holder.py) traces them by ptrace(2). A signal, even an ignored one, makes a traced
  * thread stop on its way back to user space, unseen by its parent. Threads without this tracer get no signal: it would
  * be delivered to their program.
  */

@@ -1,6 +1,6 @@
 """Which processes and libraries to watch: the filters that the user gave.
 
-``live.maps`` writes the filters for processes into the tables of the BPF programs.
+``capture.maps`` writes the filters for processes into the tables of the BPF programs.
 """
 
 import os

@@ -1,6 +1,7 @@
 """Each folder of the sources answers a question, and no modules import each other."""
 
 import ast
+import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,8 @@ BESIDE_TESTS = ("bench", "bpf", "decoders", "docs", "pcaps", "sslsniff")
 WORKLOAD = "tests.workload"
 FOLDERS = [PACKAGE, *sorted(each.parent for each in PACKAGE.glob("*/**/__init__.py"))]
 AIM_LINES = 400
+NO_MODULES = {"elf.offered", "elf.wanted", "kernel.perf_event_paranoid"}
+"""Names of attributes and of a setting of the kernel, which begin as rooms do."""
 
 
 class LongModuleWarning(UserWarning):
@@ -36,6 +39,22 @@ def test_a_folder_says_what_it_is_for(folder: Path) -> None:
     body = ast.parse((folder / "__init__.py").read_text()).body
     assert ast.get_docstring(ast.Module(body, []))
     assert folder == PACKAGE or len(body) == 1
+
+
+def test_named_modules_exist() -> None:
+    """Those that stand in docstrings and comments as ``room.module``, and paths of files."""
+    rooms = {each.parent.name for each in PACKAGE.glob("*/__init__.py")} - {"decoders"}
+    names = {name.removeprefix("sslsniff.") for name in MODULES}
+    gone = []
+    for path in (*PACKAGE.rglob("*.py"), *ROOT.glob("bpf/*.[ch]"), *ROOT.glob("preload/*.[ch]")):
+        text = path.read_text()
+        for name in re.findall(r"``((?:[a-z_0-9]+\.)+[A-Za-z_0-9]+)``", text):
+            begins = name.split(".")[:2]
+            if begins[0] in rooms and ".".join(begins) not in names and name not in NO_MODULES:
+                gone.append(f"{path}: {name}")
+        files = re.findall(r"\bsslsniff/[a-z_/0-9]+\.(?:py|[ch])\b", text)
+        gone += [f"{path}: {each}" for each in files if not (ROOT / each).exists()]
+    assert gone == []
 
 
 def imported(path: Path) -> set[str]:

@@ -34,7 +34,7 @@ _GAUGES = {
 
 
 class _Health(Collector):
-    """The last status of the capture (``sinks.remote.status_lines``), as metrics.
+    """The last status of the capture (``outputs.status.status_lines``), as metrics.
 
     ``restarts``: how often it was started anew, by reason.
     """

@@ -1,4 +1,4 @@
-"""Reads back from Kafka what ``--kafka --raw`` wrote: a ``tracing.source.Source``.
+"""Reads back from Kafka what ``--kafka --raw`` wrote: a ``core.source.Source``.
 
 Consumers of one group share the partitions of a topic. A connection is in one partition, so one
 consumer decodes all of it. See ``partition`` for what happens when a partition changes hands.

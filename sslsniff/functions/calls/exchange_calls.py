@@ -18,7 +18,7 @@ class ExchangeCalls(CallSink):
     ``places``: those that are probed. ``has_tasks``: see ``ServedCalls``.
     ``when_ended``: called with each call that ended; set before events come.
 
-    It observes the records of a capture (``live.functions.served_probes``); ``prepare`` gets all
+    It observes the records of a capture (``functions.capture.served_probes``); ``prepare`` gets all
     plaintext before it is decoded.
     """
 

@@ -357,6 +357,8 @@ class RustlsConnections:
                 half.position = joined.positions[direction] = position
 
     def _set_addresses(self, joined: _JoinedConnection, event: Addresses) -> Addresses:
+        # New addresses take a connection back from the fast path, and with it what it counted.
+        self._update_positions(joined)
         if joined.addresses is not None:
             self._by_socket.pop(joined.addresses.socket, None)
         joined.addresses = event

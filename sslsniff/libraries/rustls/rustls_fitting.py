@@ -12,7 +12,7 @@ from sslsniff.matching.placing import entry_probes
 from sslsniff.matching.probe_set import Probe, ProbedLibrary, ReturnStyle, UnfitError, Unprobed
 
 LIBRARY = "rustls"
-# A return probe turns a panic into an abort: ``plans.rustls_ciphers``.
+# A return probe turns a panic into an abort: ``libraries.rustls.plan``.
 _STYLE = ReturnStyle.PLAIN_INSTRUCTIONS
 
 

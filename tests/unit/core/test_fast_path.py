@@ -182,6 +182,27 @@ def test_same_as_the_long_way_with_halves(make: Make, acts: list[tuple[int, str,
 
 
 @pytest.mark.parametrize("make", SINKS.values(), ids=SINKS)
+def test_a_gap_behind_new_addresses_and_new_keys_is_told(make: Make) -> None:
+    """The positions that the first half reached on the fast path are known by then."""
+    first, second = 11, 12
+    places = [(first, 0), (first, 1), (first, 2), (second, 0), (second, 1)]
+    records = []
+    for time_ns, (half, number) in enumerate(places, 10):
+        if number == 0:
+            socket = SOCKET + (half == second)
+            records += [opened(half, True, 1, 1), addresses(half, socket)]
+        at = number * len(REQUEST) + 40 * ((half, number) == (second, 1))
+        sizes = (at, len(REQUEST), len(REQUEST), 0)
+        records.append(wire.DATA.pack(DATA, 0, 0, 70, time_ns, half, *sizes) + REQUEST)
+        if (half, number) == (first, 2):
+            records.append(addresses(first, SOCKET + 1))
+    long, fast = run(records, None, make), run(records, FastPath(), make)
+    assert fast[:3] == long[:3]
+    assert sum(loss.bytes or 0 for loss in fast.totals.losses) == 40
+    assert fast.fast > 1
+
+
+@pytest.mark.parametrize("make", SINKS.values(), ids=SINKS)
 def test_halves_take_the_fast_path_until_their_keys_change(make: Make) -> None:
     records = []
     for read, write in ((11, 12), (13, 14)):
