@@ -19,8 +19,6 @@ from tests import libraries
 from tests.unit.machine_code.encodings import AT
 from tests.workload.node import NODE
 
-"""Node.js 24, with OpenSSL 3.5 linked in, by another compiler."""
-
 
 def library(series: str) -> Path:
     return libraries.library(series).path
