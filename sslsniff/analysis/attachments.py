@@ -7,14 +7,11 @@ from sslsniff.analysis.recognition import first_texts, plan_version, recognise
 from sslsniff.analysis.stripped_fitting import fit_without_symbols
 from sslsniff.elf import debug_files
 from sslsniff.elf.elf_file import Elf
-from sslsniff.libraries.go.go_fitting import fit_go
 from sslsniff.libraries.openssl.library import FAMILY_TEXT
-from sslsniff.libraries.rustls.rustls_fitting import fit_rustls
-from sslsniff.libraries.rustls.versions import MENTION
-from sslsniff.libraries.supported import FAMILY, LIBRARIES, NAMES, PLANS
+from sslsniff.libraries.supported import FAMILY, LIBRARIES, NAMES, PLANS, SEARCHES
 from sslsniff.machine_code.stripped.stripped_code import cold_parts
 from sslsniff.matching import fitting
-from sslsniff.matching.library import WITH_SYMBOLS
+from sslsniff.matching.library import WITH_SYMBOLS, Found
 from sslsniff.matching.probe_set import (
     TRAMPOLINE_REMEDY,
     Attachment,
@@ -43,10 +40,16 @@ def make_attachment(
     if elf.machine != _MACHINE:
         return _foreign(elf, _plans(elf))
     texts = first_texts(elf)
-    parts, left_out, unprobed = fit_rustls(elf) if MENTION in texts else ([], [], [])
+    parts, left_out, unprobed = Found([], [], [])
+    for search in SEARCHES.values():
+        if search.text is None or search.text in texts:
+            found = search.fit(elf, style)
+            parts += found.parts
+            left_out += found.left_out
+            unprobed += found.unprobed
     plans = _plans(elf)
-    if not plans and (found := debug_files.find(elf)) is not None:
-        elf.add_symbols(found.symbols, found.path)
+    if not plans and (debug_file := debug_files.find(elf)) is not None:
+        elf.add_symbols(debug_file.symbols, debug_file.path)
         plans = _plans(elf)
     for plan in plans:
         try:
@@ -69,13 +72,10 @@ def make_attachment(
         left_out += doubts
         unprobed += refused
         searched = {each.library for each in found_parts} | {each.library for each in refused}
-    go_parts, go_unprobed = fit_go(elf, style)
-    parts += go_parts
     is_named = elf.section_address(".symtab") is not None or elf.debug_file is not None
     remedy = "" if is_named else WITH_SYMBOLS
     rows = (
         *(each._replace(remedy=each.remedy or remedy) for each in unprobed),
-        *go_unprobed,
         *recognise(elf, texts, searched | {each.library for each in plans}),
     )
     if not parts:
@@ -83,7 +83,7 @@ def make_attachment(
     if key_log:
         wanted = {each.library for each in parts}
         logs = {each.id: each.find_key_log(elf) for each in LIBRARIES if each.id in wanted}
-        # Several releases of rustls in a file: all their places are found at once.
+        # Several releases of a library in a file: all their places are found at once.
         parts = [each._replace(key_log=logs.pop(each.library, KeyLog(()))) for each in parts]
     return Attachment(elf.path, elf.build_id, tuple(parts), tuple(left_out), elf.debug_file, rows)
 

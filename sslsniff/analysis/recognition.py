@@ -9,8 +9,7 @@ from collections.abc import Collection, Iterable
 
 from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.mapped_file import Region
-from sslsniff.libraries.rustls.versions import MENTION
-from sslsniff.libraries.supported import FAMILY_UNPROBED, OTHER_UNPROBED
+from sslsniff.libraries.supported import FAMILY_UNPROBED, OTHER_UNPROBED, SEARCHES
 from sslsniff.matching.library import UnprobedLibrary
 from sslsniff.matching.probe_set import Unprobed
 from sslsniff.matching.rows import Plan
@@ -24,7 +23,10 @@ _OTHER_TEXTS = (".rodata", ".go.type", ".data.rel.ro.go.type", ".data.rel.ro")
 """The last three have the names of Go's types: since 1.27, and in position-independent programs."""
 
 _LONGEST_VERSION_BYTES = 128
-_TEXTS = frozenset(kind.texts[0] for kind in (*OTHER_UNPROBED, *FAMILY_UNPROBED) if kind.texts)
+_SEARCHED_TEXTS = frozenset(each.text for each in SEARCHES.values() if each.text is not None)
+_TEXTS = _SEARCHED_TEXTS | frozenset(
+    kind.texts[0] for kind in (*OTHER_UNPROBED, *FAMILY_UNPROBED) if kind.texts
+)
 
 
 def first_texts(elf: Elf) -> frozenset[bytes]:
@@ -34,7 +36,7 @@ def first_texts(elf: Elf) -> frozenset[bytes]:
     file is damaged.
     """
     code_bytes = sum(size for _, size in elf.code_parts)
-    wanted = {MENTION} if code_bytes < _LEAST_CODE_BYTES else {MENTION, *_TEXTS}
+    wanted = _SEARCHED_TEXTS if code_bytes < _LEAST_CODE_BYTES else _TEXTS
     found: set[bytes] = set()
     for strings in map(elf.section_region, _FIRST_TEXTS):
         for _, piece in strings.pieces(max(map(len, wanted)) - 1):

@@ -18,10 +18,7 @@ from typing import Any, NamedTuple
 
 from sslsniff.elf import debug_files
 from sslsniff.elf.elf_file import WantedDebugFile
-from sslsniff.libraries.go import plan as go_tls
-from sslsniff.libraries.rustls import rustls_fitting
-from sslsniff.libraries.rustls.plan import METHODS
-from sslsniff.libraries.supported import PLANS, WITHOUT_SYMBOLS
+from sslsniff.libraries.supported import PLANS, SEARCHES, WITHOUT_SYMBOLS
 from sslsniff.machine_code import conventions
 from sslsniff.machine_code.probe_sites import Cost
 from sslsniff.matching.key_log.chains import REGISTERS, Chain
@@ -207,7 +204,7 @@ def _library_entry(library: ProbedLibrary) -> dict[str, Any]:
     return {
         "library": library.library,
         "probes": [(*probe[:3], probe.cost.value, probe.convention) for probe in library.probes],
-        # The layout of rustls follows from its version: it is not read from the file.
+        # A checked layout follows from the version: it is not read from the file.
         "layout": library.layout if isinstance(library.layout, ObjectLayout) else None,
         "version": library.version,
         "tls_version": library.tls_version,
@@ -281,7 +278,8 @@ def _parse_library(entry: dict[str, Any], size: int) -> ProbedLibrary:
         probes.append(Probe(program, place, is_return, Cost(cost), packed))
     if not probes:
         raise ValueError
-    if library != rustls_fitting.LIBRARY:
+    search = SEARCHES.get(library)
+    if search is None or search.remake is None:
         return ProbedLibrary(
             library,
             tuple(probes),
@@ -290,11 +288,9 @@ def _parse_library(entry: dict[str, Any], size: int) -> ProbedLibrary:
             found_by=_text_or_none(entry["found_by"]),
             key_log=_parse_key_log(entry["key_log"], size),
         )
-    major, minor = map(int, _text(entry["version"]).split("."))
     tls_version = entry["tls_version"]
-    made = rustls_fitting.make_library(
-        (major, minor), None if tls_version is None else _number(tls_version, 1 << 16), probes
-    )
+    number = None if tls_version is None else _number(tls_version, 1 << 16)
+    made = search.remake(_text(entry["version"]), number, probes)
     return made._replace(key_log=_parse_key_log(entry["key_log"], size))
 
 
@@ -330,10 +326,8 @@ def _distance(value: Any) -> int:
 
 def _programs(library: str) -> set[str | None]:
     """Return the BPF programs that a library's probes can be of."""
-    if library == rustls_fitting.LIBRARY:
-        return {each for method in METHODS.values() for each in (method.enter, method.leave)}
-    if library == go_tls.LIBRARY:
-        return {row.program for row in go_tls.ROWS}
+    if library in SEARCHES:
+        return {*SEARCHES[library].programs()}
     plans = [each for each in (*PLANS, *WITHOUT_SYMBOLS.values()) if each.library == library]
     rows = [row for plan in plans for group in plan.required for each in group for row in each]
     rows += [row for plan in plans for row in plan.optional]

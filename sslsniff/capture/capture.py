@@ -107,7 +107,7 @@ class LiveCapture:
         self._key_log = key_log
         self._hit_handlers = tuple(each for each in (served, key_log) if each is not None)
         self._closing = contextlib.ExitStack()
-        self._rustls_connections = RustlsConnections(self.fast_path)
+        self._joiner = RustlsConnections(self.fast_path)
         self._may_have_ended = True  # a look into the kernel's table takes 0.1 ms
         self._reading = Records(memoryview(b""), 0, 0)
         """The batch that was read last; its position is the next record to handle."""
@@ -247,7 +247,7 @@ class LiveCapture:
             self._pacing.worked()
             if not is_over:
                 return  # the records that halves wait for may be among the unread ones
-        yield from self._rustls_connections.release(self.now_ns())
+        yield from self._joiner.release(self.now_ns())
 
     def _report_ended(self) -> None:
         """Note which of the processes that the user named have ended."""
@@ -277,14 +277,14 @@ class LiveCapture:
                 self._skipped_bytes += no_time_bytes(event)
                 yield from self._handle(event)
         self._late_files.finish()
-        yield from self._rustls_connections.release()
+        yield from self._joiner.release()
         if not is_skipped():
             self._unseen.finish()
         self._late_files.report_last()
         is_whole = not self._records.unread_plaintext()
         if is_whole:  # else what is missing in between has more causes than one
             for checked in self._open.final_positions(self.now_ns(), is_skipped):
-                yield from self._rustls_connections.handle(checked)
+                yield from self._joiner.handle(checked)
         self._report_shortcomings(is_whole=is_whole)
 
     def finish_analysis(self, is_over: Callable[[], bool]) -> None:
@@ -366,7 +366,7 @@ class LiveCapture:
                 event = wire.parse(record, offset_ns)
                 if isinstance(event, events.Data):
                     self._note_bytes(event)
-                    yield from self._rustls_connections.handle(event)
+                    yield from self._joiner.handle(event)
                 else:
                     yield from self._handle(event)
                 if is_drained():
@@ -396,4 +396,4 @@ class LiveCapture:
         if isinstance(event, events.Exited):
             self._may_have_ended = True
         self._open.remember(event)
-        return self._rustls_connections.handle(event)
+        return self._joiner.handle(event)

@@ -12,7 +12,8 @@ from sslsniff.core.errors import counted
 from sslsniff.core.model import Loss, LossCause
 from sslsniff.kernel import procfs
 from sslsniff.kernel.loaders.loader import Loader
-from sslsniff.matching.object_layout import ObjectLayout, RustlsLayout
+from sslsniff.libraries.supported import CHECKED_LAYOUTS
+from sslsniff.matching.object_layout import ObjectLayout
 from sslsniff.matching.probe_set import ProbedLibrary
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ MOST_LAYOUTS = 1 << LAYOUT_BITS
 
 _CONFIG = struct.Struct("<IIIIIIIIQQQIIii")
 _LAYOUT = struct.Struct("<I22iI")
-_RUSTLS_LAYOUT = struct.Struct("<8iQQ")
 _CONNECTION_KEY = struct.Struct("<QQ")
 _CGROUP_CHOICE = struct.Struct("<QI4x")
 _CONNECTION = struct.Struct("<QQQQQQQQQQBBBBBBBBB3xI")
@@ -32,8 +32,6 @@ _U64 = struct.Struct("<Q")
 _COMM_BYTES = 16
 _MOST_NAMED = 3  # processes in a line
 _UNKNOWN = -1
-_NO_RUSTLS = [_UNKNOWN] * len(RustlsLayout._fields)
-_MISFITS_ALLOWED = 8  # bpf/rustls.bpf.h
 
 T = TypeVar("T")
 
@@ -66,7 +64,7 @@ def _common(values: Iterable[T]) -> T | None:
     return distinct.pop() if len(distinct) == 1 else None
 
 
-def _offsets(layout: ObjectLayout | RustlsLayout) -> list[int]:
+def _offsets(layout: ObjectLayout) -> list[int]:
     """Return a layout as signed numbers of 32 bits."""
     return [_UNKNOWN if each is None else each - (each >> 31 << 32) for each in layout]
 
@@ -175,19 +173,21 @@ class Tables:
         """
         layouts = [each.layout for each in libraries]
         ssl = _common(each for each in layouts if isinstance(each, ObjectLayout))
-        rustls = _common(each for each in layouts if isinstance(each, RustlsLayout))
         tls_version = _common(each.tls_version for each in libraries)
         row = _LAYOUT.pack(index, *_offsets(ssl or ObjectLayout()), tls_version or 0)
         self._loader.update("layouts", _U32.pack(index), row)
-        offsets = _offsets(rustls) if rustls else _NO_RUSTLS
-        row = _RUSTLS_LAYOUT.pack(*offsets, 0, 0)
-        self._loader.update("rustls_layouts", _U32.pack(index), row)
+        for kind in CHECKED_LAYOUTS:
+            checked = _common(each for each in layouts if isinstance(each, kind))
+            row = kind.NO_ROW if checked is None else checked.row()
+            self._loader.update(kind.TABLE, _U32.pack(index), row)
 
     def is_misfit(self, index: int) -> bool:
-        """Say whether too many records did not match the rustls layout with this ``index``."""
-        value = self._loader.lookup("rustls_layouts", _U32.pack(index), _RUSTLS_LAYOUT.size)
-        *_, fits, misfits = _RUSTLS_LAYOUT.unpack(value or bytes(_RUSTLS_LAYOUT.size))
-        return bool(misfits > fits + _MISFITS_ALLOWED)
+        """Say whether too many records did not match a checked layout with this ``index``."""
+        for kind in CHECKED_LAYOUTS:
+            row = self._loader.lookup(kind.TABLE, _U32.pack(index), len(kind.NO_ROW))
+            if row is not None and kind.is_misfit(row):
+                return True
+        return False
 
     def is_watched(self, pid: int) -> bool:
         """Say whether the process is, or was, one of the scope's ``pids``, or a child of one."""

@@ -9,7 +9,7 @@ from sslsniff.core.errors import KernelError, SslsniffError
 from sslsniff.kernel import socket_probes
 from sslsniff.kernel.loaders.loader import Detach, Loader, detach_all
 from sslsniff.kernel.regular_files import descriptor_path
-from sslsniff.matching.object_layout import RustlsLayout
+from sslsniff.matching.object_layout import ObjectLayout
 from sslsniff.matching.probe_set import ProbedLibrary
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Probes:
         index = self._add_layout(library)
         attached: list[Detach] = []
         try:
-            if isinstance(library.layout, RustlsLayout):
+            if not isinstance(library.layout, ObjectLayout):
                 self._add_unverified(library, path, index)
             for (program, is_return), probes in library.places().items():
                 detach = self._loader.attach_uprobes(

@@ -10,10 +10,12 @@ from sslsniff.libraries.nss import library as nss
 from sslsniff.libraries.openssl import library as openssl
 from sslsniff.libraries.openssl.plan import OPENSSL_WITHOUT_SYMBOLS
 from sslsniff.libraries.rustls import library as rustls
+from sslsniff.libraries.rustls.record_layout import RustlsLayout
 from sslsniff.libraries.s2n import library as s2n
 from sslsniff.libraries.unprobed import UNPROBED
 from sslsniff.libraries.wolfssl import library as wolfssl
-from sslsniff.matching.library import Library, UnprobedLibrary
+from sslsniff.matching.library import Library, Search, UnprobedLibrary
+from sslsniff.matching.object_layout import CheckedLayout
 from sslsniff.matching.rows import Plan
 
 FAMILY = (boringssl.FORK, boringssl.LIBRARY, libressl.LIBRARY, openssl.LIBRARY)
@@ -32,6 +34,14 @@ LIBRARIES: tuple[Library, ...] = (
 
 PLANS: tuple[Plan, ...] = tuple(each.plan for each in LIBRARIES if each.plan is not None)
 """A file has those whose ``symbols`` it defines; of those with the same symbols the first."""
+
+SEARCHES: dict[str, Search] = {
+    each.id: each.search for each in LIBRARIES if each.search is not None
+}
+"""A library's name for programs -> how it is found without a plan."""
+
+CHECKED_LAYOUTS: tuple[type[CheckedLayout], ...] = (RustlsLayout,)
+"""Those of the libraries that have one."""
 
 WITHOUT_SYMBOLS: dict[str, Plan] = {
     each.library: each for each in (BORINGSSL, AWS_LC, OPENSSL_WITHOUT_SYMBOLS)

@@ -1,10 +1,17 @@
 """What is known of a TLS library, however its plaintext is found: data only."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, NamedTuple
 
-from sslsniff.matching.probe_set import KeyLog, UnfitError
+from sslsniff.matching.probe_set import (
+    KeyLog,
+    Probe,
+    ProbedLibrary,
+    ReturnStyle,
+    UnfitError,
+    Unprobed,
+)
 from sslsniff.matching.rows import Plan
 
 if TYPE_CHECKING:
@@ -61,11 +68,35 @@ def without_symbols(
     )
 
 
+class Found(NamedTuple):
+    """What a search found in a file: libraries to probe, lines about what they lack, and others."""
+
+    parts: list[ProbedLibrary]
+    left_out: list[str]
+    unprobed: list[Unprobed]
+
+
+class Search(NamedTuple):
+    """How a library is found and probed that no plan describes.
+
+    ``fit``: searches a file; raises ``ElfError`` if it is damaged.
+    ``programs``: returns the BPF programs that its probes can be of.
+    ``text``: a file without this in its strings is not searched; None: each file is.
+    ``remake``: returns the library of a version, a TLS version and probes, where its layout follows
+    from the version; raises ``ValueError`` if there is no such version. None: it does not follow.
+    """
+
+    fit: "Callable[[Elf, ReturnStyle], Found]"
+    programs: Callable[[], Collection[str | None]]
+    text: bytes | None = None
+    remake: Callable[[str, int | None, list[Probe]], ProbedLibrary] | None = None
+
+
 class Library(NamedTuple):
     """A TLS library that is probed; each has a folder in ``sslsniff.libraries``.
 
     ``id``: its name for programs. ``name``: its name for people.
-    ``plan``: where it is probed, if its functions have symbols; None: they are found otherwise.
+    ``plan``: where it is probed, if its functions have symbols; ``search``: how it is found if not.
     ``found_by``: by what its functions are found, for people.
     ``unprobed``: how it is recognised where no probes fit, and what to do then.
     ``key_log``: finds where it hands over its secrets; raises ``UnfitError``, and ``ElfError`` if
@@ -75,6 +106,7 @@ class Library(NamedTuple):
     id: str
     name: str
     plan: Plan | None = None
+    search: Search | None = None
     found_by: str = "symbols"
     unprobed: UnprobedLibrary | None = None
     key_log: "Callable[[Elf], KeyLog] | None" = None

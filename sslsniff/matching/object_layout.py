@@ -1,6 +1,6 @@
 """Where a TLS library keeps what it knows of a connection: offsets in its object."""
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple, Protocol
 
 
 class ObjectLayout(NamedTuple):
@@ -49,24 +49,21 @@ class ObjectLayout(NamedTuple):
     server_mask: int | None = None
 
 
-class RustlsLayout(NamedTuple):
-    """Byte offsets, None if unknown, in the order of ``struct rustls_layout`` (bpf/maps.bpf.h).
+class CheckedLayout(Protocol):
+    """Where a library's records are, which its own BPF programs check: they count what misfits.
 
-    ``application_data``: no offset, but the value of the type byte for application data: since 0.24
-    that on the wire (RFC 8446 section 5.1), before the number of a variant.
-    ``message_type``: in the message to encrypt; the plaintext is at the message's beginning.
-    ``has_slices``: no offset, but 1 if the plaintext is an enum of a slice and a list of slices,
-    0 if it is a slice.
-    ``result_data``, ``result_size``, ``result_type``: in the result of decrypting.
-    ``encrypter``, ``decrypter``: of the pointers to the ciphers in the connection's state
-    (``CommonState``).
+    Such a layout follows from a release, and is not read from a file.
     """
 
-    application_data: int
-    message_type: int
-    has_slices: int
-    result_data: int
-    result_size: int
-    result_type: int
-    encrypter: int | None = None
-    decrypter: int | None = None
+    TABLE: ClassVar[str]
+    """The table of the BPF programs that has it, by the probes' index."""
+
+    NO_ROW: ClassVar[bytes]
+    """The row that says that there is no such layout."""
+
+    def row(self) -> bytes:
+        """Return the row of the table."""
+
+    @staticmethod
+    def is_misfit(row: bytes) -> bool:
+        """Say by a row of the table whether too many records did not match the layout."""

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from sslsniff.machine_code.probe_sites import Cost
 from sslsniff.matching.key_log.chains import Chain
-from sslsniff.matching.object_layout import ObjectLayout, RustlsLayout
+from sslsniff.matching.object_layout import CheckedLayout, ObjectLayout
 
 
 class ReturnStyle(Enum):
@@ -73,7 +73,7 @@ class ProbedLibrary(NamedTuple):
 
     library: str
     probes: tuple[Probe, ...]
-    layout: ObjectLayout | RustlsLayout
+    layout: ObjectLayout | CheckedLayout
     version: str | None = None
     read_as: str | None = None
     tls_version: int | None = None

@@ -15,6 +15,7 @@ from sslsniff.machine_code import conventions
 from sslsniff.machine_code.data_flow import Flow
 from sslsniff.machine_code.function_code import Code
 from sslsniff.machine_code.probe_sites import Cost
+from sslsniff.matching.library import Found
 from sslsniff.matching.object_layout import ObjectLayout
 from sslsniff.matching.probe_set import (
     Probe,
@@ -26,13 +27,13 @@ from sslsniff.matching.probe_set import (
 )
 
 
-def fit_go(elf: Elf, style: ReturnStyle) -> tuple[list[ProbedLibrary], list[Unprobed]]:
+def fit_go(elf: Elf, style: ReturnStyle) -> Found:
     """Return the part of a file that is Go's crypto/tls, or why it has no probes.
 
     Neither where the file has none of it. Raises ``ElfError`` if it is damaged.
     """
     if not has_crypto_tls(elf):
-        return [], []
+        return Found([], [], [])
     version = release(elf)
     try:
         if style is not ReturnStyle.INSTRUCTIONS:
@@ -41,10 +42,10 @@ def fit_go(elf: Elf, style: ReturnStyle) -> tuple[list[ProbedLibrary], list[Unpr
         probes = [each for row in go_tls.ROWS for each in fitting.place(row)]
         layout = fitting.layout()
     except ReturnStyleError as unfit:
-        return [], [_unprobed(version, unfit, unfit.remedy)]
+        return Found([], [], [_unprobed(version, unfit, unfit.remedy)])
     except (UnfitError, ElfError) as error:
-        return [], [_unprobed(version, error, UNPROBED.remedy)]
-    return [ProbedLibrary(go_tls.LIBRARY, tuple(probes), layout, version)], []
+        return Found([], [], [_unprobed(version, error, UNPROBED.remedy)])
+    return Found([ProbedLibrary(go_tls.LIBRARY, tuple(probes), layout, version)], [], [])
 
 
 def _unprobed(version: str | None, why: Exception, remedy: str) -> Unprobed:

@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from sslsniff.matching.library import Library, UnprobedLibrary
+from sslsniff.matching.library import Found, Library, Search, UnprobedLibrary
 
 if TYPE_CHECKING:
     from sslsniff.elf.elf_file import Elf
-    from sslsniff.matching.probe_set import KeyLog
+    from sslsniff.matching.probe_set import KeyLog, ReturnStyle
 
 _NAME = "Go (crypto/tls)"
 
@@ -24,4 +24,23 @@ UNPROBED = UnprobedLibrary(
 )
 """Recognised by what Go's linker adds to a program: ``sslsniff.libraries.go.programs``."""
 
-LIBRARY = Library(id="go", name=_NAME, found_by="function table", key_log=_key_log)
+
+def _fit(elf: "Elf", style: "ReturnStyle") -> Found:
+    from sslsniff.libraries.go.go_fitting import fit_go
+
+    return fit_go(elf, style)
+
+
+def _programs() -> set[str | None]:
+    from sslsniff.libraries.go.plan import ROWS
+
+    return {row.program for row in ROWS}
+
+
+LIBRARY = Library(
+    id="go",
+    name=_NAME,
+    search=Search(_fit, _programs),
+    found_by="function table",
+    key_log=_key_log,
+)

@@ -10,7 +10,7 @@ layout. ``sslsniff.libraries.rustls.plaintext_methods`` finds the methods in a f
 from typing import NamedTuple
 
 from sslsniff.libraries.rustls.plaintext_methods import Method, Version
-from sslsniff.matching.object_layout import RustlsLayout
+from sslsniff.libraries.rustls.record_layout import RustlsLayout
 
 
 class Registers(NamedTuple):

@@ -8,6 +8,7 @@ from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.symbols import Function
 from sslsniff.libraries.rustls.plaintext_methods import Version, find_rustls
 from sslsniff.libraries.rustls.plan import LAYOUTS, METHODS, nearest
+from sslsniff.matching.library import Found
 from sslsniff.matching.placing import entry_probes
 from sslsniff.matching.probe_set import Probe, ProbedLibrary, ReturnStyle, UnfitError, Unprobed
 
@@ -16,11 +17,10 @@ LIBRARY = "rustls"
 _STYLE = ReturnStyle.PLAIN_INSTRUCTIONS
 
 
-def fit_rustls(elf: Elf) -> tuple[list[ProbedLibrary], list[str], list[Unprobed]]:
+def fit_rustls(elf: Elf) -> Found:
     """Return the probed rustls libraries of a file, and what is not probed, with the reasons.
 
-    The latter are lines about single functions, and libraries as a whole. Raises ``ElfError`` if
-    the file is damaged.
+    Raises ``ElfError`` if the file is damaged.
     """
     search = find_rustls(elf)
     unprobed = [Unprobed(LIBRARY, LIBRARY, *refused) for refused in search.refused]
@@ -41,7 +41,8 @@ def fit_rustls(elf: Elf) -> tuple[list[ProbedLibrary], list[str], list[Unprobed]
     if left_out and not groups:
         releases = ", ".join(search.versions) or None
         unprobed.append(Unprobed(LIBRARY, LIBRARY, releases, "; ".join(left_out)))
-    return [make_library(*key, probes) for key, probes in groups.items()], left_out, unprobed
+    parts = [make_library(*key, probes) for key, probes in groups.items()]
+    return Found(parts, left_out, unprobed)
 
 
 def make_library(version: Version, tls_version: int | None, probes: list[Probe]) -> ProbedLibrary:

@@ -16,6 +16,7 @@ from sslsniff.decoders.messages import Side
 from sslsniff.fetching import fetch_steps, fetch_tables, hit_records
 from sslsniff.fetching.fetch_steps import FetchStep, StepKind
 from sslsniff.kernel.loaders.libbpf import OBJECT
+from sslsniff.libraries.rustls import record_layout
 from tests.btf import enums, structs
 
 STRUCTS = structs(OBJECT)
@@ -75,7 +76,7 @@ def fields(layout: struct.Struct) -> list[tuple[int, int]]:
         ("rate", fetch_tables._RATE),
         ("config", maps._CONFIG),
         ("layout", maps._LAYOUT),
-        ("rustls_layout", maps._RUSTLS_LAYOUT),
+        ("rustls_layout", record_layout._ROW),
         ("connection_key", maps._CONNECTION_KEY),
         ("connection", maps._CONNECTION),
     ],
@@ -140,7 +141,7 @@ def test_counters_are_those_of_the_object() -> None:
 
 def test_limits_are_those_of_the_source() -> None:
     assert defined("maps.bpf.h", "MOST_LAYOUTS") == maps.MOST_LAYOUTS
-    assert defined("rustls.bpf.h", "MISFITS_ALLOWED") == maps._MISFITS_ALLOWED
+    assert defined("rustls.bpf.h", "MISFITS_ALLOWED") == record_layout._MISFITS_ALLOWED
     assert defined("functions.bpf.h", "BUCKETS") == fetch_tables.BUCKETS
     assert defined("fetch.bpf.h", "MOST_STEPS") == fetch_steps.MOST_STEPS
     assert defined("fetch.bpf.h", "MOST_DEPTH") == fetch_steps.MOST_DEPTH

@@ -19,6 +19,7 @@ from sslsniff.libraries.go.go_fitting import fit_go
 from sslsniff.libraries.go.memory import Memory
 from sslsniff.libraries.go.types import pointer_hash, struct_fields
 from sslsniff.machine_code.probe_sites import Cost
+from sslsniff.matching.object_layout import ObjectLayout
 from sslsniff.matching.probe_set import Attachment, ProbedLibrary, Refusal, ReturnStyle
 from tests.workload.go.fixtures import BEFORE, FEW, NEWEST, Fixture
 
@@ -132,8 +133,8 @@ def test_what_a_connection_says_is_found(fixture: Fixture) -> None:
     assert found.library == "go"
     shown = fixture.release if fixture.release > "1.18" else None  # said since then
     assert found.version == (shown if fixture.release != BEFORE else None)
-    layout = found.layout._asdict()
-    unknown = {name for name, value in layout.items() if value is None}
+    assert isinstance(found.layout, ObjectLayout)
+    unknown = {name for name, value in found.layout._asdict().items() if value is None}
     assert unknown.isdisjoint({"client", "version", "alpn", "sni", "handshakes", "socket_type"})
 
 
@@ -152,7 +153,7 @@ def test_a_program_without_tls() -> None:
     [plain] = [each for each in FEW if each.program == "plain"]
     with Elf(str(plain.path)) as elf:
         assert isinstance(make_attachment(elf, ReturnStyle.INSTRUCTIONS), Refusal)
-        assert fit_go(elf, ReturnStyle.INSTRUCTIONS) == ([], [])
+        assert fit_go(elf, ReturnStyle.INSTRUCTIONS) == ([], [], [])
 
 
 @pytest.mark.heavy
