@@ -49,7 +49,7 @@ _IMPORTED_LATE = (
     "sslsniff.matching.key_log.of_c",
 )
 """What others import only to analyse a file."""
-_IN_LIBRARIES = (".layout", ".key_log")
+_IN_LIBRARIES = (".layout", ".key_log", "_fitting")
 """The same, in the folder of each library that has it."""
 
 
