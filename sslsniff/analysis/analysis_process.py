@@ -11,7 +11,6 @@ It gets orders on a socket, one in each message, and answers none:
 """
 
 import contextlib
-import gc
 import os
 import select
 import signal
@@ -20,6 +19,7 @@ import struct
 from pathlib import Path
 from typing import NoReturn
 
+from sslsniff.core.collector import collector_off
 from sslsniff.kernel import privileges
 
 _ORDER = struct.Struct("<cII")
@@ -132,16 +132,14 @@ class _Forker:
     def _prepare(self) -> None:
         if self._is_prepared:
             return
-        gc.disable()  # the imports are sooner done, and all of them stay
-        from sslsniff.analysis import worker
+        with collector_off():
+            from sslsniff.analysis import worker
 
-        worker.import_all()
-        with contextlib.suppress(OSError):
-            Path("/proc/self/oom_score_adj").write_bytes(_FIRST_TO_KILL)
-        privileges.drop_all_and_user()
-        privileges.end_with(self._parent)
-        gc.freeze()  # the collector does not write to these objects: workers share their memory
-        gc.enable()
+            worker.import_all()
+            with contextlib.suppress(OSError):
+                Path("/proc/self/oom_score_adj").write_bytes(_FIRST_TO_KILL)
+            privileges.drop_all_and_user()
+            privileges.end_with(self._parent)
         self._is_prepared = True
 
     def _start(self, number: int, cpu_s: int, file: int) -> None:

@@ -8,12 +8,12 @@ if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import contextlib
-import gc
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from sslsniff.cli.printing import note
+from sslsniff.core.collector import collector_off
 from sslsniff.core.errors import FilterError, SslsniffError
 from sslsniff.core.escaping import escape
 from sslsniff.destinations.inherited import take_inherited
@@ -69,20 +69,6 @@ def _open_missing_streams() -> None:
         sys.stderr = os.fdopen(2, "w", closefd=False)
 
 
-@contextlib.contextmanager
-def _collector_off() -> Iterator[None]:
-    """Keep the garbage collector off while modules are imported, and from them afterwards.
-
-    They stay, and a start takes 10 to 30 % longer if it looks through them again and again.
-    """
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()
-
-
 # Each imports what it needs: a start takes as long as its imports.
 
 
@@ -94,42 +80,42 @@ def _short_help() -> int:
 
 
 def _watch(arguments: Sequence[str]) -> int:
-    with _collector_off():
+    with collector_off():
         from sslsniff.cli.watch import watch
 
     return watch(arguments)
 
 
 def _read(arguments: Sequence[str]) -> int:
-    with _collector_off():
+    with collector_off():
         from sslsniff.cli.reading.read import read
 
     return read(arguments)
 
 
 def _decode(arguments: Sequence[str]) -> int:
-    with _collector_off():
+    with collector_off():
         from sslsniff.cli.reading.decode import decode
 
     return decode(arguments)
 
 
 def _agent(arguments: Sequence[str]) -> int:
-    with _collector_off():
+    with collector_off():
         from sslsniff.cli.agent.agent import agent
 
     return agent(arguments)
 
 
 def _report(arguments: Sequence[str]) -> int:
-    with _collector_off():
+    with collector_off():
         from sslsniff.cli.reading.read import report
 
     return report(arguments)
 
 
 def _stats(arguments: Sequence[str]) -> int:
-    with _collector_off():
+    with collector_off():
         from sslsniff.cli.reading.read import stats
 
     return stats(arguments)
@@ -176,7 +162,7 @@ def _symbols(arguments: Sequence[str]) -> int:
 
 
 def _trace(arguments: Sequence[str]) -> int:
-    with _collector_off():
+    with collector_off():
         from sslsniff.cli.functions.trace import trace
 
     return trace(arguments)

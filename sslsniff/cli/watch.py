@@ -1,7 +1,6 @@
 """``sslsniff``: watches running processes."""
 
 import contextlib
-import gc
 import importlib
 import sys
 from collections.abc import Sequence
@@ -35,6 +34,7 @@ from sslsniff.cli.options.watch_options import WATCH
 from sslsniff.cli.preload.engine_choice import preloads
 from sslsniff.cli.printing import note
 from sslsniff.core import debug_log
+from sslsniff.core.collector import collector_off
 from sslsniff.core.errors import KernelError
 from sslsniff.destinations.options import END_WITHIN, FORCE
 from sslsniff.functions.options import CALLS
@@ -91,8 +91,8 @@ def watch(arguments: Sequence[str]) -> int:
     from sslsniff.kernel.loaders.loading import Loading, has_cookies
 
     process = AnalysisProcess()  # like those above, it forks: before any thread is started
-    # What a start makes stays: the collector would look through it again and again, for 14 ms.
-    gc.disable()
+    starting = contextlib.ExitStack()
+    starting.enter_context(collector_off())
     calls, served = _calls(plan)
     secrets = _secret_outputs(asked, len(plan.places) if plan is not None else 0, open_files)
     key_log = secrets.probes if secrets is not None else None
@@ -152,8 +152,7 @@ def watch(arguments: Sequence[str]) -> int:
         from sslsniff.cli.pump import pump
 
         with capture:
-            gc.freeze()
-            gc.enable()
+            starting.close()
             control.listen(has_command=bool(command))
             if held:
                 held.release()
