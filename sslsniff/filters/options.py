@@ -33,6 +33,8 @@ def expression(text: str) -> str:
         raise argparse.ArgumentTypeError(
             f"{text!r} is a file: sslsniff read FILE reads one file at a time"
         )
+    if text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is a number: repeat --pid for each process")
     raise argparse.ArgumentTypeError(
         f"{text!r} is no command ({', '.join(COMMANDS)}) and has no operator of a filter, such as"
         f" '~u {text}'; a program to start comes after --"

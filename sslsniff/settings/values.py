@@ -37,7 +37,9 @@ def _whole_number(text: str, least: int, most: int, what: str) -> int:
 
 def process_id(text: str) -> int:
     """Return the process id in ``text``."""
-    return _whole_number(text, 1, _MOST_PID, "the number of a process")
+    is_list = re.fullmatch(r"\d+([,\s]+\d+)+", text)
+    remedy = "repeat --pid for each" if is_list else f"see pgrep, or use --comm {text}"
+    return _whole_number(text, 1, _MOST_PID, f"the number of a process: {remedy}")
 
 
 def user_id(text: str) -> int:

@@ -32,6 +32,10 @@ def run(*arguments: str | Path, **environment: str) -> tuple[int, str, str]:
         (("--pid", "1", "--jsno", "x"), "unknown argument --jsno: did you mean --json?"),
         (("read", "f", "--pid", "3"), "unknown argument --pid: use a filter, '~pid NUMBER'"),
         (("stats", "f", "--comm=curl"), "unknown argument --comm=curl: use a filter, '~comm NAME'"),
+        (("-p", "nginx"), "'nginx' is not the number of a process: see pgrep, or use --comm nginx"),
+        (("--pid", "1,2"), "'1,2' is not the number of a process: repeat --pid for each"),
+        (("--pid", "1\n2"), "'1\\n2' is not the number of a process: repeat --pid"),
+        (("--pid", "1", "2"), "'2' is a number: repeat --pid for each process"),
         (("trace", "f", "g", "--slow", "1s"), "unknown argument --slow: did you mean --slower?"),
     ],
 )
