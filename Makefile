@@ -62,8 +62,9 @@ help:
 	@echo "make deb     build a Debian package, in dist/"
 	@echo "make build/wheel  build a Python wheel, in that folder"
 	@echo "make check   lint and pure tests, in a minute; needs Python and pip alone"
-	@echo "make test    lint, type-check, and run the tests, live ones included"
-	@echo "make test-all  the same, then tests that need the machine for themselves, and Linux 5.10"
+	@echo "make test    what one change needs: lint, types, fuzzing, and tests, live ones included"
+	@echo "make test-all  the same, and the rest: browsers, brokers, Rust, Go, Java, Linux 5.10"
+	@echo "make measured  heavy loads, and bounds of memory: the machine has nothing else to do"
 	@echo "make fuzz    fuzz decoders and readers of debug info for FUZZ_SECONDS, 60 by itself, 600 every night"
 	@echo "make test-kernels  run live tests on other kernels, in QEMU (half an hour)"
 	@echo "make test-rust     run live tests on all Rust programs, write their table (an hour)"
@@ -127,8 +128,8 @@ lock = .cache/wheels/bin/uv pip compile -q --universal --python-version 3.11 --u
 # What one change needs: every pure test, and a live one of each library, decoder, output and promise.
 test: lint fuzz unit live
 
-# The rest: browsers, brokers, tool chains of Rust, Go and Java, heavy loads, the oldest kernel.
-test-all: test all-unit all-live measured oldest-kernel
+# The rest: browsers, brokers, tool chains of Rust, Go and Java, other releases, the oldest kernel.
+test-all: test all-unit all-live oldest-kernel
 
 lint: .cache/test
 	$(BIN)/ruff format --check .

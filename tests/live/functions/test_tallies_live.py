@@ -43,6 +43,7 @@ def test_hits_are_counted_if_their_condition_holds(program: Path) -> None:
         assert fetched.capture.lost_hits() == 0
 
 
+@pytest.mark.measured
 @pytest.mark.parametrize("spill_bytes", [0, 1 << 22])
 def test_many_hits_whose_condition_does_not_hold_do_not_fill_the_ring(
     spill_bytes: int, program: Path
