@@ -54,7 +54,7 @@ sys.exit(main())
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: build/wheel help check lock api demo deb test test-all measured test-kernels test-rust rust test-go go test-libraries test-boringssl test-preload s2n lint unit fuzz live oldest-kernel bench bench-long soak soak-agent format clean
+.PHONY: build/wheel help check lock api demo deb test test-all measured test-kernels test-rust rust test-go go test-libraries test-boringssl test-preload s2n lint unit fuzz live all-unit all-live oldest-kernel bench bench-long soak soak-agent format clean
 .DELETE_ON_ERROR:
 
 help:
