@@ -266,12 +266,11 @@ static __always_inline void count_unmatched(s32 result)
 		return;
 	count(COUNTER_UNMATCHED_CALLS, 1);
 	u32 pid = thread->pid;
-	u64 one = 1;
+	u64 none = 0;
+	map_insert(unmatched, &pid, &none); /* only the first one does: two at once would count one */
 	u64 *calls = map_lookup(unmatched, &pid);
 	if (calls)
 		__atomic_fetch_add(calls, 1, __ATOMIC_RELAXED);
-	else
-		map_update(unmatched, &pid, &one);
 }
 
 /* A call returns. Only bytes of successful calls count: one that would block is called again with the same bytes. */
