@@ -17,14 +17,12 @@ RUST_VERSION := 1.85
 DEB := build/deb
 # Debian's own package sslsniff is another program, of a higher version: apt would upgrade to it.
 DEB_NAME := sslsniff-ebpf
-PYTHON_RANGE = $(shell $(PYTHON) -c 'from sys import version_info as v; \
-	print(f"python3 (>= {v[0]}.{v[1]}), python3 (<< {v[0]}.{v[1] + 1})")')
 define DEB_CONTROL
 Package: $(DEB_NAME)
 Version: $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' sslsniff/__init__.py)
 Architecture: $(shell dpkg --print-architecture)
 Maintainer: The sslsniff authors
-Depends: libbpf1, libc6 (>= 2.28), $(PYTHON_RANGE)
+Depends: libbpf1, libc6 (>= 2.28), @PYTHON@
 Suggests: python3-bpfcc, python3-pip
 Conflicts: sslsniff
 Section: net
@@ -98,7 +96,8 @@ deb: .cache/build-tools
 	mv $(DEB)/usr/share/doc/sslsniff/* $(DEB)/usr/share/doc/$(DEB_NAME) && rmdir $(DEB)/usr/share/doc/sslsniff
 	cp LICENSE $(DEB)/usr/share/doc/$(DEB_NAME)/copyright
 	printf '%s\n' "$$LAUNCHER" > $(DEB)/usr/bin/sslsniff
-	printf '%s\n' "$$CONTROL" | sed "/^Section/i Installed-Size: $$(du -sk $(DEB) | cut -f 1)" > $(DEB)/DEBIAN/control
+	python=$$($(PYTHON) -c 'from sys import version_info as v; print(f"python3 (>= {v[0]}.{v[1]}), python3 (<< {v[0]}.{v[1] + 1})")') && \
+	printf '%s\n' "$$CONTROL" | sed "s/@PYTHON@/$$python/; /^Section/i Installed-Size: $$(du -sk $(DEB) | cut -f 1)" > $(DEB)/DEBIAN/control
 	printf '%s\n' "$$AFTER_REMOVAL" > $(DEB)/DEBIAN/postrm
 	chmod -R u=rwX,go=rX $(DEB) && chmod 755 $(DEB)/usr/bin/sslsniff $(DEB)/DEBIAN/postrm
 	dpkg-deb --root-owner-group --build $(DEB) dist
