@@ -5,12 +5,12 @@ from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.symbols import Function
 from sslsniff.libraries.go import plan as go_tls
 from sslsniff.libraries.go.function_table import GoFunctions
-from sslsniff.libraries.go.library import UNPROBED
 from sslsniff.libraries.go.memory import WORD_BYTES, Memory
 from sslsniff.libraries.go.places import GoPlace, after_copy, at_entry
 from sslsniff.libraries.go.plan import GoRow
 from sslsniff.libraries.go.programs import has_crypto_tls, release
 from sslsniff.libraries.go.types import pointer_hash, struct_fields
+from sslsniff.libraries.go.unprobed import UNPROBED
 from sslsniff.machine_code import conventions
 from sslsniff.machine_code.data_flow import Flow
 from sslsniff.machine_code.function_code import Code

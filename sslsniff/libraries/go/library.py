@@ -2,27 +2,18 @@
 
 from typing import TYPE_CHECKING
 
-from sslsniff.matching.library import Found, Library, Search, UnprobedLibrary
+from sslsniff.libraries.go.unprobed import UNPROBED
+from sslsniff.matching.library import Found, Library, Search
 
 if TYPE_CHECKING:
     from sslsniff.elf.elf_file import Elf
     from sslsniff.matching.probe_set import KeyLog, ReturnStyle
-
-_NAME = "Go (crypto/tls)"
 
 
 def _key_log(elf: "Elf") -> "KeyLog":
     from sslsniff.libraries.go.key_log import go_key_log  # only to analyse a file
 
     return go_key_log(elf)
-
-
-UNPROBED = UnprobedLibrary(
-    library="go",
-    name=_NAME,
-    remedy="its tls.Config.KeyLogWriter can write keys for Wireshark",
-)
-"""Recognised by what Go's linker adds to a program: ``sslsniff.libraries.go.programs``."""
 
 
 def _fit(elf: "Elf", style: "ReturnStyle") -> Found:
@@ -39,7 +30,7 @@ def _programs() -> set[str | None]:
 
 LIBRARY = Library(
     id="go",
-    name=_NAME,
+    name=UNPROBED.name,
     search=Search(_fit, _programs),
     found_by="function table",
     key_log=_key_log,
