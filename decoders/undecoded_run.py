@@ -1,4 +1,4 @@
-"""A run of bytes that cannot be decoded, reported as one message at its end."""
+"""Reports a run of bytes that cannot be decoded, as one message at its end."""
 
 from sslsniff.decoders.messages import Message, Side, Undecoded
 

@@ -1,4 +1,4 @@
-"""The charset of a body, by its headers and its bytes, and its text."""
+"""Finds the charset of a body, by its headers and its bytes, and its text."""
 
 import codecs
 import re

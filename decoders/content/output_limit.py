@@ -1,4 +1,4 @@
-"""The limit on output per byte of input: a peer must not fill a disk with a few kilobytes.
+"""Limits the output per byte of input: a peer must not fill a disk with a few kilobytes.
 
 HPACK names a field of kilobytes by one octet, and a content coding may decode one byte to a
 thousand. A connection starts with an allowance that is enough for all usual messages. Beyond it,

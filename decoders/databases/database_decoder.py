@@ -1,4 +1,4 @@
-"""What the decoders of databases have in common: statements, their order, and losses."""
+"""The base of all decoders of databases: statements, their order, and losses."""
 
 import sys
 from collections import deque

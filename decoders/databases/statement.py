@@ -24,7 +24,7 @@ class Statement:
     """A statement. None marks what was not seen, or what there is not.
 
     ``system``: ``postgresql``, ``mysql`` or ``redis``. ``operation``: its first word, in capitals.
-    ``text``: as sent, cut to ``MOST_TEXT_BYTES`` of its ``size``. ``parameters``: those of a
+    ``text``: the text as sent, cut to ``MOST_TEXT_BYTES`` of ``size``. ``parameters``: those of a
     prepared statement. ``rows``: how many came back; ``affected``: how many were changed.
     ``error``, ``code``: what the database says of its failure, and SQLSTATE or an error number.
     """

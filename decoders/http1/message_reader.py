@@ -277,7 +277,7 @@ class _StateRow(NamedTuple):
     ``read``: read from a position; return the next one, or ``~position`` if the bytes from there on
     are not enough: they are buffered.
     ``gap``, ``end``: handle a loss, or the direction's end; None: nothing to do.
-    ``enough``: with more buffered bytes, ``read`` is called even if they do not end a line.
+    ``enough``: ``read`` is called if more bytes are buffered, even if they do not end a line.
     """
 
     read: Callable[[MessageReader, bytes, int, list[Message]], int]

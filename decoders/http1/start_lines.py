@@ -1,4 +1,4 @@
-"""How the start line of a message begins (RFC 9112 sections 3 and 4)."""
+"""Recognises the beginning of a message's start line (RFC 9112 sections 3 and 4)."""
 
 import re
 

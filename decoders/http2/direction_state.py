@@ -13,7 +13,7 @@ MAX_BLOCK = 256 * 1024
 class HeaderBlock:
     """A header block that continues in CONTINUATION frames (RFC 9113 section 6.10).
 
-    ``flags``, ``stream``: of its first frame.
+    ``flags``, ``stream``: the fields of its first frame.
     ``promised``: the stream that a PUSH_PROMISE reserves, 0 for HEADERS.
     ``undecoded``: reported instead of the block once it is dropped.
     Memory: ``MAX_BLOCK`` and a frame.

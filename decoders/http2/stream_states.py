@@ -1,4 +1,4 @@
-"""What was seen of the streams of an HTTP/2 connection, as bits of small numbers."""
+"""Remembers what was seen of the streams of an HTTP/2 connection, as bits of small numbers."""
 
 from sslsniff.decoders.messages import Side
 
@@ -15,7 +15,7 @@ STREAM_BYTES = 100
 
 
 class StreamStates:
-    """The states of streams. ``open``: of those that were not closed, oldest first."""
+    """The states of streams. ``open``: those that were not closed, oldest first."""
 
     __slots__ = ("_closed", "open")
 

@@ -1,4 +1,4 @@
-"""Protocols inside HTTP bodies: gRPC, WebSocket, server-sent events and calls of language models.
+"""Reads what is inside HTTP bodies: gRPC, WebSocket, server-sent events, calls of language models.
 
 A wrapper around a decoder of HTTP. It reads the bodies in the decoder's messages, and adds the
 messages that it finds in them. The decoder's own messages are not changed.

@@ -1,4 +1,4 @@
-"""Fields of a protobuf message without its schema (protobuf.dev, "Encoding").
+"""Reads the fields of a protobuf message without its schema (protobuf.dev, "Encoding").
 
 Text, bytes and messages have the same encoding. A value that is valid text counts as text, else
 one that is a valid message to its end as a message, else as bytes.

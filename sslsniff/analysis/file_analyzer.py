@@ -1,4 +1,4 @@
-"""Analyses open files, where probes belong in them: by the cache, or by a worker."""
+"""Finds where probes belong in open files: by the cache, or by a worker."""
 
 import os
 import select

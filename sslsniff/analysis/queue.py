@@ -1,4 +1,4 @@
-"""Files that wait for a worker, and the worker that analyses them."""
+"""Queues files for a worker, which analyses them."""
 
 import contextlib
 import json

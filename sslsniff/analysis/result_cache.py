@@ -1,4 +1,4 @@
-"""A cache of plans on disk: a second start need not disassemble.
+"""Caches plans on disk: a second start need not disassemble.
 
 An entry is valid for one unchanged file: its name has the file's device, inode, size and times of
 change. A build id is not enough: anyone can write another library's into a file of their own, so

@@ -1,4 +1,4 @@
-"""The probes for BoringSSL, AWS-LC and OpenSSL where they are linked in without symbols."""
+"""Finds the probes for BoringSSL, AWS-LC and OpenSSL where they are linked in without symbols."""
 
 from collections.abc import Callable, Iterator
 

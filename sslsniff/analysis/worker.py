@@ -1,6 +1,6 @@
 """The worker that analyses files: without rights, unable to open anything, and limited.
 
-It is forked from a process that has imported all modules (``process``). Requests and answers are
+The ``analysis_process``, which has imported all modules, forks it. Requests and answers are
 messages on its socket, in JSON. A request has the descriptors of the file, and of files that may be
 its debug file: ``{"path": ..., "style": ..., "key_log": ..., "cpu_s": ..., "debug": [path, ...]}``.
 An answer is either a plan as ``result_cache`` stores it, ``{"plan": ..., "wanted": [build id, name]

@@ -1,4 +1,4 @@
-"""The files that are in use when a capture begins; analysed while the BPF programs are loaded."""
+"""Finds and analyses the files that a capture probes first, while the BPF programs are loaded."""
 
 import contextlib
 
@@ -21,7 +21,7 @@ class EarlyFiles:
     ``style``: how returns are seen.
     ``key_log``: whether to find where secrets can be seen, too.
     ``process``: the process whose workers analyse; by default a new one.
-    ``of_one_kind``: of installed libraries that no process uses yet, probe only those of one kind.
+    ``of_one_kind``: probe only one kind of the installed libraries that no process uses yet.
     ``unreachable``: the files that cannot be opened.
 
     ``find`` sets the three attributes below, which are valid until ``close``.

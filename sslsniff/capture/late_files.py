@@ -1,4 +1,4 @@
-"""Files that processes map: found, analysed and probed, at the start and later.
+"""Finds, analyses and probes the files that processes map, at the start and later.
 
 The kernel reports a mapping a moment after it happened (``Mappings``). A held thread waits where it
 maps a file (``Holds``). To analyse a file may take seconds: the capture continues meanwhile.

@@ -1,4 +1,4 @@
-"""The maps of the BPF programs as user space writes and reads them (bpf/maps.bpf.h)."""
+"""Reads and writes the maps of the BPF programs (bpf/maps.bpf.h)."""
 
 import os
 import struct

@@ -1,4 +1,4 @@
-"""What to watch, and how calls are seen."""
+"""Options: what to watch, and how calls are seen."""
 
 from sslsniff.settings import values
 from sslsniff.settings.option import Group, choice, flag, off, repeated, switch, value

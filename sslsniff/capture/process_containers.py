@@ -1,4 +1,4 @@
-"""Which container each process belongs to, and whether its cgroup is watched.
+"""Says which container each process belongs to, and whether its cgroup is watched.
 
 The kernel reports each cgroup that is made, with its path. So a process that ended at once has its
 container, too, though nothing of it is left in /proc.

@@ -1,4 +1,4 @@
-"""Which processes and libraries to watch: the filters that the user gave.
+"""Says which processes and libraries to watch: the filters that the user gave.
 
 ``capture.maps`` writes the filters for processes into the tables of the BPF programs.
 """

@@ -1,4 +1,4 @@
-"""What the probe of a key log fetches from a call."""
+"""Makes the steps that fetch a secret from a call, and reads what they fetched."""
 
 import re
 import struct

@@ -1,4 +1,4 @@
-"""What a capture does for ``--calls``: it probes functions beside TLS libraries."""
+"""Probes functions beside TLS libraries, for ``--calls``."""
 
 from typing import Protocol
 

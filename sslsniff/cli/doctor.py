@@ -25,7 +25,7 @@ _PIPED_COLUMNS = 80  # reports are pasted into e-mails and issues
 
 
 class Finding(NamedTuple):
-    """One line of the report; ``needed``: without it nothing can be captured."""
+    """One line of the report; ``needed``: nothing can be captured without it."""
 
     what: str
     ok: bool

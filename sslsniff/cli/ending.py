@@ -59,7 +59,7 @@ class OverdueError(BaseException):
 class CaptureControl:
     """What the user or the system asked for by signals. An end takes ``within_s`` at most.
 
-    ``is_patient``: after Ctrl-C, the limit begins anew with each record that is decoded.
+    ``is_patient``: each record that is decoded after Ctrl-C begins the limit anew.
     """
 
     def __init__(self, within_s: float = END_WITHIN_S, *, is_patient: bool = False) -> None:

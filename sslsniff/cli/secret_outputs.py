@@ -1,4 +1,4 @@
-"""``--keylog`` and ``--packets``: files with secrets of connections, opened and ended."""
+"""``--keylog`` and ``--packets``: opens and ends files with secrets of connections."""
 
 import contextlib
 

@@ -1,4 +1,4 @@
-"""Open files that another process of sslsniff hands to this one: their numbers are in variables.
+"""Takes over open files of another process of sslsniff; variables have their numbers.
 
 They are no options: people have no use for them. Service managers do so, too (sd_listen_fds(3)).
 """

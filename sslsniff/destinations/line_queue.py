@@ -1,4 +1,4 @@
-"""A queue of lines to another process, in memory that both share.
+"""Passes lines to another process, in memory that both share.
 
 A pipe has 1 MB at most without rights (man 7 pipe), and while one end moves bytes the other waits:
 a capture for a reader of low priority. Here the reader may come seldom, and the writer waits only

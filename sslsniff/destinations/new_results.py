@@ -11,8 +11,8 @@ from sslsniff.decoders.messages import Frame, Http2Totals, Side, Undecoded
 class RepeatingSource(Protocol):
     """A source that reads again what it, or another, has read.
 
-    ``is_repeated``: whether the results of the present events are stored. ``place``: of these
-    events in the source, the same each time.
+    ``is_repeated``: whether the results of the present events are stored. ``place``: where these
+    events are in the source, the same each time.
     """
 
     is_repeated: bool

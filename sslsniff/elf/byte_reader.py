@@ -1,4 +1,4 @@
-"""Numbers, blocks and strings of debug info, read one after the other (DWARF 5, section 7.6)."""
+"""Reads numbers, blocks and strings of debug info one after the other (DWARF 5, section 7.6)."""
 
 from types import TracebackType
 

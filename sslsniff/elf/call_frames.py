@@ -1,4 +1,4 @@
-"""Where a function's caller keeps its frame and registers (DWARF 5, section 6.4; LSB 5.0, 10.6)."""
+"""Finds where a caller keeps its frame and registers (DWARF 5, section 6.4; LSB 5.0, 10.6)."""
 
 import struct
 import weakref
@@ -44,8 +44,8 @@ class CallFrame(NamedTuple):
     """What leads from a frame to its caller's.
 
     ``address``: the canonical frame address, by a register or an expression.
-    ``rules``: of registers, by their numbers in DWARF. ``return_register``: the number that the
-    return address has among them.
+    ``rules``: the rules of registers, by their numbers in DWARF. ``return_register``: the number of
+    the return address among them.
     ``is_signal``: a signal interrupted the caller.
     """
 

@@ -1,4 +1,4 @@
-"""Separate debug files: the symbols of a stripped program.
+"""Finds separate debug files, which have the symbols of stripped programs.
 
 They are searched where gdb does ("Separate Debug Files" in its manual): by build id under
 /usr/lib/debug; else by the name in the section .gnu_debuglink, in the program's folder, in .debug

@@ -1,4 +1,4 @@
-"""The sections of a file's debug info, without compression."""
+"""Reads the sections of a file's debug info, and decompresses them."""
 
 import struct
 import zlib
@@ -24,7 +24,7 @@ _Found = TypeVar("_Found")
 class DebugSections:
     """The ``.debug_*`` sections of an open file.
 
-    ``suffix``: of their names, ``.dwo`` in a .dwo. ``shared``: the sections of the file that has
+    ``suffix``: ends their names, ``.dwo`` in a .dwo. ``shared``: the sections of the file that has
     what several programs have in common (dwz); None: there is none.
     """
 

@@ -1,4 +1,4 @@
-"""ELF files as far as probing needs them: symbols by name, build id, addresses to offsets.
+"""Reads ELF files as far as probing needs: symbols by name, build id, addresses to offsets.
 
 Only ELF64 for x86-64 and aarch64. Before its first probe, sslsniff reads every file that a process
 maps. So it reads the few tables with ``struct`` (0.1 ms a file; pyelftools takes 3 to 15 ms, and 40

@@ -1,4 +1,4 @@
-"""Symbols of what is only a part of a function: no call begins there.
+"""Recognises symbols of what is only a part of a function: no call begins there.
 
 gcc and clang move code that rarely runs elsewhere, as ``f.cold``, and jump there. gcc also makes
 the rest of a function a function of its own, ``f.part.0``, when it inlines only the beginning.

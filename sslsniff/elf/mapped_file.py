@@ -1,4 +1,4 @@
-"""A part of a file that is searched without loading all of it into memory.
+"""Searches a part of a file without loading all of it into memory.
 
 Reading in pieces takes half the time of reading all at once, which needs new memory for all of it.
 """

@@ -1,4 +1,4 @@
-"""Symbol tables of ELF files: functions by name, by a part of their names, and all of them.
+"""Searches symbol tables of ELF files: functions by name, by a part of their names, or all.
 
 A table is searched for names, and not read entry by entry: few of a program's 300,000 functions are
 wanted. ``demangle`` makes a mangled name readable.

@@ -1,4 +1,4 @@
-"""Thread-local variables of a program, as distances from the thread pointer (x86-64)."""
+"""Finds thread-local variables of a program, as distances from the thread pointer (x86-64)."""
 
 import os
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from sslsniff.elf.file_format import thread_local_bytes
 
 
 class ThreadLocal(NamedTuple):
-    """A variable; ``offset``: of its first byte from the thread pointer, always negative."""
+    """A variable; ``offset``: its distance from the thread pointer, always negative."""
 
     name: str
     offset: int

@@ -17,8 +17,8 @@ _ADDRESSES = struct.Struct("<QQQ")
 class StaticProbe(NamedTuple):
     """A static probe.
 
-    ``arguments``: as in assembler, such as "-4@%edi" for a signed number of 4 bytes in edi.
-    ``address``: as linked.
+    ``arguments``: assembler text, such as "-4@%edi" for a signed number of 4 bytes in edi.
+    ``address``: its address as linked.
     ``semaphore``: the address of a 16-bit counter; the program skips the probe while it is 0; None:
     the probe has none.
     """

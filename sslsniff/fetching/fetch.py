@@ -12,7 +12,7 @@ _SMALLEST_TEXT_BYTES = 32
 class FetchLimits(NamedTuple):
     """How much of a value is fetched.
 
-    ``text_bytes``: of a string. ``items``: elements of an array, slice or vector.
+    ``text_bytes``: bytes of a string. ``items``: elements of an array, slice or vector.
     ``depth``: how many structures inside of each other, and pointers one after the other.
     """
 

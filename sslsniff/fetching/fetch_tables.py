@@ -1,4 +1,4 @@
-"""The maps of the programs that trace functions, as user space writes and reads them.
+"""Reads and writes the maps of the programs that trace functions.
 
 Layouts are those of ``bpf/fetch.bpf.h`` and ``bpf/functions.bpf.h``.
 """

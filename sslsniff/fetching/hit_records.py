@@ -1,4 +1,4 @@
-"""Hits of functions, as the ring buffer has them: ``struct event_hit`` of ``bpf/event.h``."""
+"""Parses hits of functions in the ring buffer: ``struct event_hit`` of ``bpf/event.h``."""
 
 import struct
 from collections.abc import Iterator
@@ -19,8 +19,8 @@ _HIT, _EXITED = EventKind.HIT.value, EventKind.EXITED.value
 class HitStack(NamedTuple):
     """What a thread's stack was at a hit: ``struct event_stack``.
 
-    ``registers``: by their numbers in DWARF; the last one, 16, is the instruction pointer.
-    ``data``: from the stack pointer up, as far as it is mapped or ``MOST_STACK_BYTES``.
+    ``registers``: their values, by numbers in DWARF; the last one, 16, is the instruction pointer.
+    ``data``: the memory from the stack pointer up, as far as it is mapped or ``MOST_STACK_BYTES``.
     """
 
     registers: tuple[int, ...]
@@ -30,7 +30,7 @@ class HitStack(NamedTuple):
 class Hit(NamedTuple):
     """A probe was hit.
 
-    ``time_ns``: since the epoch. ``pid`` and ``tid``: as this process's own /proc shows them.
+    ``time_ns``: the time since the epoch. ``pid``, ``tid``: the ids in this process's own /proc.
     ``place``: index of the place that was probed.
     ``stack``: the stack pointer at the entry of the call, where the fetch program computes it; else
     that at the probe. In Go it is not an address: see ``runtimes/goroutines.py``.

@@ -1,4 +1,4 @@
-"""Where a value is at a place in the code, as steps that fetch it.
+"""Says where a value is at a place in the code, as steps that fetch it.
 
 For example, the ``&str`` that a function gets in two registers is
 ``(in_register(RDI, 8), in_register(RSI, 8))``; a result of 24 bytes to which rax points is

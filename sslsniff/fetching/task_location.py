@@ -1,4 +1,4 @@
-"""Where the number of the task that a thread runs is: a goroutine, or a task of tokio."""
+"""Fetches the number of the task that a thread runs: a goroutine, or a task of tokio."""
 
 from dataclasses import replace
 from typing import NamedTuple

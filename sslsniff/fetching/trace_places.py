@@ -33,17 +33,17 @@ class Place:
 
     ``function``: its demangled name; of a static probe ``provider:name``; of an address, the
     function with the distance.
-    ``path``: the file that is probed; ``offset``: in it; ``address``: as linked.
+    ``path``: the file that is probed; ``offset``: the place in it; ``address``: that as linked.
     ``semaphore``: file offset of the counter that turns a static probe on; None: it is always on.
     ``fetch``: its values are the arguments, the locals of a line, or the result by the name
     ``result``.
-    ``file`` and ``line``: of the function, of an inlined call, or of the line that is probed.
+    ``file``, ``line``: the source of the function, of an inlined call, or of the probed line.
     ``into``: the function that an inlined call is in.
-    ``call_address``: of an inlined result, ``address`` of the place of its call.
-    ``by_trampoline``: of a return, the kernel's trampoline reports it: ``offset`` is the function's
+    ``call_address``: the ``address`` of the place of the call whose inlined result this is.
+    ``by_trampoline``: the kernel's trampoline reports this return: ``offset`` is the function's
     entry, and when it is hit the stack pointer is above the return address.
-    ``may_tail_call``: of an entry, whether the function may end by a jump to another one.
-    ``returns_at_once``: of an entry, the probed instruction is also the return: a hit begins and
+    ``may_tail_call``: the function of this entry may end by a jump to another one.
+    ``returns_at_once``: the probed instruction of this entry is also the return: a hit begins and
     ends a call, and ``fetch`` has its results, too.
     ``is_go``: its code is Go's: the task of a hit is a goroutine, and its stack pointer is one
     that stays the same when Go moves the stack.

@@ -9,7 +9,7 @@ from enum import Enum
 
 
 class Missing(Enum):
-    """Why a value is not known; ``value``: as it is shown."""
+    """Why a value is not known; ``value``: the text that is shown."""
 
     OPTIMISED_OUT = "<optimised out>"
     UNREADABLE = "<unreadable>"
@@ -73,7 +73,7 @@ class Items:
 class StructureValue:
     """A structure: its members by name in order; of a tuple the names are ``0``, ``1`` ...
 
-    ``name``: of the type, or of the variant of an enum of Rust, such as ``Some``.
+    ``name``: the type, or the variant of an enum of Rust, such as ``Some``.
     ``is_variant``: it is one: ``Some(3)``, ``None``, ``Err("text")``.
     """
 

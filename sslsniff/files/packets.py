@@ -1,4 +1,4 @@
-"""TCP and IP headers of the packets of synthetic connections.
+"""Makes the TCP and IP headers of the packets of synthetic connections.
 
 They are made once for each thread: only lengths and sequence numbers differ between its packets,
 and ``packing`` fills those in. dpkt takes 25 us to make the headers of each packet anew.

@@ -1,4 +1,4 @@
-"""Packets of a capture file, assembled in memory by ``packing.c``.
+"""Assembles the packets of a capture file in memory, by ``packing.c``.
 
 Structures and constants are those of ``packing.h``;
 ``tests/unit/files/test_packing_contract.py`` compares them with the library's.

@@ -1,7 +1,7 @@
 """What the formats of capture files share, and a writer of classic pcap.
 
 Format: draft-ietf-opsawg-pcap. Files are little-endian: from a pipe, Wireshark reads only its own
-machine's byte order. Not by dpkt, which takes 13 us for a packet of 16 KiB; ``packing`` takes 0.1.
+machine's byte order. dpkt would take 13 us for a packet of 16 KiB; ``packing`` takes 0.1.
 """
 
 import contextlib

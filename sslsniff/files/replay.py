@@ -1,4 +1,4 @@
-"""The recorded source: a capture file -> the events of a live capture.
+"""The recorded source: turns a capture file into the events of a live capture.
 
 Our own captures are read back with process, role and loss, from their comments (see ``comments``).
 In other captures the process is not known. Its side is the one that opened the TCP connection or,

@@ -1,4 +1,4 @@
-"""Plaintext as the packets of a synthetic TCP connection.
+"""Writes plaintext as the packets of a synthetic TCP connection.
 
 Addresses, ports, times and bytes are real. Handshakes, acknowledgements and, where asked for, TLS
 records with a NULL cipher are made up. Comments say so.
@@ -126,7 +126,7 @@ class SyntheticConnection:
     A new part begins after a gap that is too long to fill. One also begins at the first message of
     a capture that joined in the middle of another: its rest would spoil the dissection.
 
-    ``addresses``: of the client and the server, in the packets.
+    ``addresses``: the client's and the server's in the packets.
     ``client_port``: the client's real port, if the packets have another.
     ``plays``: the side of the process. ``wraps``: whether data is in TLS records.
     ``numbers``: yields a number for each part.

@@ -1,4 +1,4 @@
-"""Filter expressions: text -> a predicate over exchanges, in mitmproxy's language.
+"""Parses filter expressions, in mitmproxy's language, into predicates over exchanges.
 
 The grammar, loosest binding first; what is side by side must all match:
 

@@ -1,4 +1,4 @@
-"""Which exchanges to show."""
+"""Options: which exchanges to show."""
 
 import argparse
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Calls of language models: the object of docs/json.md, and a line's remark."""
+"""Turns a model call into the object of docs/json.md, and into a line's remark."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Fields of gRPC messages, by name where a schema has them."""
+"""Shows the fields of gRPC messages, by name where a schema has them."""
 
 import json
 from collections.abc import Callable

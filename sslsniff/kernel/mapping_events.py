@@ -39,7 +39,7 @@ _REMEDIES = {  # perf_event_open(2), ERRORS
 class Mapped(NamedTuple):
     """A file that ``pid`` mapped executable; its path is as that process sees it.
 
-    ``offset``: in the file, of the first byte that it mapped.
+    ``offset``: the file offset of the first byte that it mapped.
     """
 
     pid: int

@@ -1,4 +1,4 @@
-"""Facts about processes and the files that they map, from /proc.
+"""Reads facts about processes, and the files that they map, from /proc.
 
 A process can end at any moment: for one that has ended, functions return None or nothing.
 """
@@ -31,7 +31,7 @@ class RunningProcess(NamedTuple):
 
     ``exe``: the path of its program; None: a kernel thread, or the path may not be read.
     ``start_ticks``: its start since boot; a later process with the same pid has another.
-    ``has_seccomp``: a filter limits its system calls. ``has_locked_memory``: by mlock(2).
+    ``has_seccomp``: a filter limits its system calls. ``has_locked_memory``: it used mlock(2).
     """
 
     pid: int
@@ -60,7 +60,7 @@ class CodeMapping(NamedTuple):
     """Executable memory of a process from ``start`` to before ``end``.
 
     ``file``: None: it has no file; ``name`` then is what maps shows, such as ``[vdso]``.
-    ``offset``: of ``start`` in the file.
+    ``offset``: where ``start`` is in the file.
     """
 
     start: int

@@ -1,4 +1,4 @@
-"""What the running kernel has by its version, where a trial is not possible."""
+"""Says what the running kernel has, by its version, where a trial is not possible."""
 
 import os
 import re

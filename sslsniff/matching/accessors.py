@@ -1,4 +1,4 @@
-"""What a library's accessor functions load from its objects.
+"""Finds what a library's accessor functions load from its objects.
 
 This module follows their few instructions on all paths with symbolic values.
 """

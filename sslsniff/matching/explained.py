@@ -1,4 +1,4 @@
-"""What was decided about a file, in lines for people."""
+"""Says what was decided about a file, in lines for people."""
 
 from collections.abc import Iterator
 

@@ -97,7 +97,7 @@ class Library(NamedTuple):
 
     ``id``: its name for programs. ``name``: its name for people.
     ``plan``: where it is probed, if its functions have symbols; ``search``: how it is found if not.
-    ``found_by``: by what its functions are found, for people.
+    ``found_by``: what its functions are found by, for people.
     ``unprobed``: how it is recognised where no probes fit, and what to do then.
     ``key_log``: finds where it hands over its secrets; raises ``UnfitError``, and ``ElfError`` if
     the file is damaged. None: it never does, ``no_key_log`` says why.

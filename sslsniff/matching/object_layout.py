@@ -6,22 +6,23 @@ from typing import ClassVar, NamedTuple, Protocol
 class ObjectLayout(NamedTuple):
     """Byte offsets in the object, None if unknown, in the order of ``struct layout`` (maps.bpf.h).
 
-    ``alpn_base``: of a pointer to the structure with ``alpn`` and ``alpn_length``; None: these are
-    in the object itself.
-    ``version_base``: as ``alpn_base``, for ``version``.
-    ``settled``: of a byte that is 0 until ``version`` is the negotiated one; None: it always is.
+    What is at each offset; a field that is no offset says so:
+    ``alpn_base``: a pointer to the structure with ``alpn`` and ``alpn_length``; None: these are in
+    the object itself.
+    ``version_base``: such a pointer for ``version``.
+    ``settled``: a byte that is 0 until ``version`` is the negotiated one; None: it always is.
     ``server_mask``: no offset, but the bits of ``server`` that count; None: all.
     ``server_value``: no offset, but what ``server`` is in a server; None: anything but 0.
-    ``sni``: of a pointer to the server's name. If that is null, the pointer is at ``sni_inner`` in
+    ``sni``: a pointer to the server's name. If that is null, the pointer is at ``sni_inner`` in
     the structure that the pointer at ``sni_base`` leads to, such as the resumed session.
-    ``shutdown``: of the flags that ``SSL_get_shutdown`` returns.
+    ``shutdown``: the flags that ``SSL_get_shutdown`` returns.
     ``is_typed``: no offset, but 1 if the object begins with a type that is 0 for TLS (OpenSSL 3.2
     and newer, which have objects for QUIC); the offsets hold for that type.
 
     In Go:
-    ``client``: of a byte that is not 0 if the traced process is the client.
-    ``sni_length``: of the length of the server's name.
-    ``handshakes``: of the number of completed handshakes.
+    ``client``: a byte that is not 0 if the traced process is the client.
+    ``sni_length``: the length of the server's name.
+    ``handshakes``: the number of completed handshakes.
     ``socket_type``: no offset, but the hash of the type ``*net.TCPConn``.
     """
 

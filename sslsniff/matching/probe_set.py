@@ -1,4 +1,4 @@
-"""What a plan results in: each TLS library in a file, with its probes or the reason for none."""
+"""The result of a plan: each TLS library in a file, with its probes or the reason for none."""
 
 from enum import Enum
 from typing import NamedTuple
@@ -11,11 +11,11 @@ from sslsniff.matching.object_layout import CheckedLayout, ObjectLayout
 class ReturnStyle(Enum):
     """How returns are seen.
 
-    ``TRAMPOLINE``: by the kernel's return probes, which replace the return address by that of a
+    ``TRAMPOLINE``: the kernel's return probes see them, and replace the return address by that of a
     trampoline. The kernel expects that the last call to begin is the first to return, else the
     program dies of SIGILL (kernel/events/uprobes.c, uprobe_handle_trampoline). So a program dies
     that switches coroutines inside a call.
-    ``INSTRUCTIONS``: by probes on instructions.
+    ``INSTRUCTIONS``: probes on instructions see them.
     ``PLAIN_INSTRUCTIONS``: the same for BPF programs without attach cookies, which find values only
     where the calling convention has them.
     """
@@ -42,8 +42,8 @@ class Probe(NamedTuple):
 class KeyLogPlace(NamedTuple):
     """Where a library hands over a secret, whether a key log is wanted or not.
 
-    ``offset``: in the file. The others: what leads to the values there. ``label_size`` is None
-    where a zero byte ends the label.
+    ``offset``: the place in the file. The others: what leads to the values there. ``label_size`` is
+    None where a zero byte ends the label.
     """
 
     offset: int
@@ -66,7 +66,7 @@ class ProbedLibrary(NamedTuple):
 
     ``version``: the library's, as far as it decides the layout.
     ``read_as``: the version whose layout is used instead, because this one's is not known.
-    ``tls_version``: as on the wire, of all its connections; None: their objects have it.
+    ``tls_version``: the version of all its connections on the wire; None: their objects have it.
     ``found_by``: how its functions were identified; None: in the usual way of this library.
     ``key_log``: where its secrets can be seen; None: that was not asked for.
     """
@@ -163,7 +163,7 @@ class Refusal(NamedTuple):
 
     ``is_tls``: the file has, or may have, a TLS library: then users see the reason.
     ``unprobed``: the TLS libraries in the file.
-    ``debug_file``: as of ``Attachment``.
+    ``debug_file``: see ``Attachment``.
     """
 
     reason: str

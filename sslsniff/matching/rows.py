@@ -53,7 +53,7 @@ class PointerTable(NamedTuple):
     ``size``: how many pointers a table has.
     ``empty``: those that are null.
     ``common``: those that both tables have. All others differ.
-    ``passes``: in the table that is meant the first function calls the second one directly.
+    ``passes``: two functions; in the table that is meant the first calls the second directly.
     """
 
     size: int
@@ -80,13 +80,13 @@ class Row(NamedTuple):
     ``through``: the row is skipped if its function calls an already probed one, directly or through
     the functions named here. A compiler may have inlined the called function.
     ``at``: where the probes are placed.
-    ``outer``: for INNER and HANDED, the public functions whose calls are to be seen.
-    ``others``: for INNER and HANDED, the public functions whose calls must not be seen.
-    ``writes``: for INNER, HANDED and SIGNED, the direction.
-    ``kind``: for HANDED, the constant, if there is one.
-    ``signature``: for SIGNED, where the function gets its arguments.
-    ``record``: for HANDED, the BPF program for the function that gets each record, if there is one:
-    the found function hands it its own object, buffer and kind. It is probed instead.
+    ``outer``: the public functions whose calls are to be seen (INNER, HANDED).
+    ``others``: the public functions whose calls must not be seen (INNER, HANDED).
+    ``writes``: the direction (INNER, HANDED, SIGNED).
+    ``kind``: the constant, if there is one (HANDED).
+    ``signature``: where the function gets its arguments (SIGNED).
+    ``record``: the BPF program for the function that gets each record, if there is one (HANDED).
+    That one gets the found function's object, buffer and kind, and is probed instead.
     """
 
     function: str | tuple[Passing, ...] | Listed

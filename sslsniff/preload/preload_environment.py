@@ -1,4 +1,4 @@
-"""The environment of a command that the preloaded library watches."""
+"""Makes the environment of a command that the preloaded library watches."""
 
 import contextlib
 import filecmp

@@ -1,4 +1,4 @@
-"""Why a preloaded library does not see the calls of a TLS library."""
+"""Says why a preloaded library does not see the calls of a TLS library."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""Multipart bodies (RFC 2046 section 5.1.1): the boundary between parts, and where a part ends.
+"""Finds the boundary of multipart bodies (RFC 2046 section 5.1.1), and where a part ends.
 
 Parsers differ: some take any line that begins with the boundary for the end of a part, others only
 a line that is the boundary and nothing else. A secret ends where it ends for all of them: at such a

@@ -1,4 +1,4 @@
-"""Pairs of a name and a value: members of an object of JSON, attributes of a tag, last in an array.
+"""Finds secrets in pairs of a name and a value: members of objects, attributes, ends of arrays.
 
 ``{"key": "password", "type": "text", "value": "..."}``, ``<add value="..." key="password"/>``: the
 value is after the name or before it, with a few others between them. A value before its name is a

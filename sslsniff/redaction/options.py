@@ -1,4 +1,4 @@
-"""Which secrets are blanked."""
+"""Options: which secrets are blanked."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""One direction of a connection in redaction: chunks wait until all their bytes are decided."""
+"""Holds the chunks of one direction in redaction until all their bytes are decided."""
 
 from collections import deque
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The stage between ``flows`` and what builds exchanges, that blanks secrets."""
+"""Blanks secrets, between ``flows`` and what builds exchanges."""
 
 from collections import deque
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Where the value of a secret ends: where its format says so.
+"""Finds where the value of a secret ends, by its format.
 
 Each scanner gets text in lower case, the match of what is between a name and its value, where the
 name or what is before it begins, and the parts of a multipart. It returns what is to be

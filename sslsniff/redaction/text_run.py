@@ -1,4 +1,4 @@
-"""A run of text, such as a body, that arrives in pieces with other bytes between them."""
+"""Blanks secrets in text, such as a body, that arrives in pieces with other bytes between them."""
 
 from sslsniff.decoders.content import codings
 from sslsniff.decoders.messages import Headers

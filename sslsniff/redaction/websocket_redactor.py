@@ -1,4 +1,4 @@
-"""Redaction of a connection that became a WebSocket (RFC 6455)."""
+"""Redacts a connection that became a WebSocket (RFC 6455)."""
 
 from sslsniff.decoders.inner.websocket import FrameHeader, read_header, unmask
 from sslsniff.decoders.messages import Side

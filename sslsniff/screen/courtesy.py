@@ -1,4 +1,4 @@
-"""What the screen takes of the CPU beside the programs that are watched: what they leave."""
+"""Gives the screen the CPU time that other programs leave."""
 
 import contextlib
 import math

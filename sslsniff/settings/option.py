@@ -52,14 +52,14 @@ class Group(Enum):
 class Option(Generic[_T_co]):
     """An option, whose values are ``T``.
 
-    ``name``: as it is typed; what is given by its place has the word of the usage line.
+    ``name``: what is typed; an option that is given by its place has the word of the usage line.
     ``key``: what it is known by, if options of two commands have the same name.
     ``parse``: makes a value of the text that is given; raises ``argparse.ArgumentTypeError``.
     ``setting``: table and name in the agent's file; None: it is no setting of the agent.
     ``is_number``: there, its values are written as numbers.
     ``is_usual``: it is one of those that ``--help`` shows.
     ``needs_probes``: a preloaded library cannot serve it.
-    ``is_required``: without it, the command line is wrong.
+    ``is_required``: the command line is wrong without it.
     """
 
     name: str

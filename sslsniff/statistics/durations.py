@@ -1,4 +1,4 @@
-"""Quantiles of durations, in bounded memory."""
+"""Computes quantiles of durations, in bounded memory."""
 
 import math
 

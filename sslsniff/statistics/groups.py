@@ -16,13 +16,13 @@ MOST_GROUPS = 1000
 class Group:
     """The figures of some exchanges. ``key``: what they have in common; None: all the others.
 
-    ``count``: of exchanges. ``still_open``: those of them that had not ended when the capture did.
+    ``count``: how many exchanges. ``still_open``: how many had not ended when the capture did.
     ``errors``: see ``Outcome.is_failed``.
     ``statuses``: how many had a status of each class, by its first digit; None: no status.
     ``request_bytes``, ``response_bytes``: bodies as sent. ``missing_bytes``: those not captured.
     ``first_byte``, ``total``: times until the response began, and until the end. Their ``count``
     is lower than that of exchanges if some times are not known.
-    ``model_calls``, ``input_tokens``, ``output_tokens``: of model calls; tokens as servers say.
+    ``model_calls``: how many. ``input_tokens``, ``output_tokens``: their tokens, as servers say.
 
     Memory: that of two ``Durations``, and a kilobyte.
     """

@@ -1,4 +1,4 @@
-"""What is counted, and how it is ordered."""
+"""Options: what is counted, and how it is ordered."""
 
 import argparse
 

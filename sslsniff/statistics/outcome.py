@@ -34,10 +34,10 @@ class Outcome(NamedTuple):
     Times are nanoseconds, in whole microseconds, as JSON lines have them.
 
     ``time_ns``: when it began, since the epoch.
-    ``duration_ns``, ``first_byte_ns``: from then to its end, and to the response's beginning. None
+    ``duration_ns``, ``first_byte_ns``: time to its end, and to the response's beginning. None
     if the request was not seen, the end was not seen, or the clock went back.
-    ``host``: with the port, if that was sent, in lower case; if no host was sent, the server's
-    address. ``path``: see ``path_pattern``. ``comm``, ``pid``: of the watched process.
+    ``host``: host and port as sent, in lower case; if no host was sent, the server's address and
+    port. ``path``: see ``path_pattern``. ``comm``, ``pid``: the watched process.
     ``request_bytes``, ``response_bytes``: bodies as sent. ``missing_bytes``: those not captured.
     ``error``: why it ended early, else the status of a failed gRPC call, or a model's error.
     ``is_open``: it had not ended when the capture did. That is no error.

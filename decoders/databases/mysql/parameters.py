@@ -1,4 +1,4 @@
-"""The parameters of prepared statements and queries in MySQL's protocol."""
+"""Reads the parameters of prepared statements and queries in MySQL's protocol."""
 
 import struct
 

@@ -1,4 +1,4 @@
-"""The answers of a MySQL server, packet by packet: results, errors, prepared statements."""
+"""Reads the answers of a MySQL server, packet by packet: results, errors, prepared statements."""
 
 import struct
 
@@ -107,7 +107,7 @@ _CHANGES = frozenset(("CALL", "DELETE", "INSERT", "LOAD", "REPLACE", "UPDATE", "
 class LoginAnswer(Answer):
     """Reads the answer to a log-in, which may ask for more before it ends.
 
-    ``statement`` has the user and the database. ``is_change``: in a session that there was before.
+    ``statement`` has the user and the database. ``is_change``: the session was there before.
     """
 
     is_of_statement = False

@@ -1,4 +1,4 @@
-"""What a client of PostgreSQL sent that the server has not answered yet."""
+"""The messages of a PostgreSQL client that the server has not answered yet."""
 
 from typing import NamedTuple
 

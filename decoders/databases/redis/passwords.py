@@ -1,4 +1,4 @@
-"""Which arguments of a command of Redis are passwords, which are never shown, and which a user."""
+"""Finds the passwords in a command of Redis, which are never shown, and the user that logs in."""
 
 _HIDDEN = "?"
 _SECRET_SETTINGS = frozenset(("requirepass", "masterauth", "masteruser", "tls-key-file-pass"))

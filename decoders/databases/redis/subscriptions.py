@@ -1,4 +1,4 @@
-"""Which messages of Redis answer a command that subscribes, and which nobody asked for."""
+"""Says which messages of Redis answer a command that subscribes, and which nobody asked for."""
 
 SUBSCRIBES = frozenset(("SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE"))
 UNSUBSCRIBES = frozenset(("UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE"))

@@ -1,4 +1,4 @@
-"""Messages of requests, whose content is a text or a list of parts."""
+"""Reads messages of requests, whose content is a text or a list of parts."""
 
 from typing import Any
 

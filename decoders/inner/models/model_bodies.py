@@ -28,7 +28,7 @@ _END_OF_EVENTS = b"[DONE]"  # of OpenAI's chat completions
 class OpenModelCall:
     """A request that may be a model call, until its answer ended.
 
-    ``is_read``: its body was read, and is one. ``memory``: of the request's and the answer's text.
+    ``is_read``: its body was read, and is one. ``memory``: room for its text and the answer's.
     """
 
     stream: int

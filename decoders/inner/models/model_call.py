@@ -65,11 +65,11 @@ class TokenUsage:
 class ModelCall:
     """A call; what its request or its answer does not say is None or empty.
 
-    ``api``: the format, such as ``openai.chat``. ``method``: of JSON-RPC, with MCP only.
+    ``api``: the format, such as ``openai.chat``. ``method``: the JSON-RPC method, with MCP only.
     ``tools``: names of the tools that the model may call.
     ``texts``, ``reasonings``: pieces of the answer, and of the reasoning before it.
     ``first_output_ns``: when the first output of a streamed answer came; whoever knows sets it.
-    ``error``: of the server. ``fault``: why what is shown may not be all.
+    ``error``: what the server says. ``fault``: why what is shown may not be all.
     """
 
     api: str

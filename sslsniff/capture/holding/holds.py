@@ -1,4 +1,4 @@
-"""Threads that are stopped where they map a file, until its probes are placed."""
+"""Lets threads wait where they map a file, until its probes are placed."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""How much of a processor this process may use: ``--most-cpu``."""
+"""Says how many connections to keep, so that this process stays below ``--most-cpu``."""
 
 import time
 from collections.abc import Callable

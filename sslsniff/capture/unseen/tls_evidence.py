@@ -1,4 +1,4 @@
-"""What the first sends of a TLS socket tell: whether application data passed, and to which server.
+"""Says by the first sends of a TLS socket whether application data passed, and to which server.
 
 A handshake that fails, or that nothing follows, has no plaintext that a probe could miss. In TLS
 1.3 parts of the handshake look like application data; their sizes tell them apart.

@@ -1,4 +1,4 @@
-"""TLS libraries of watched processes that are not probed: reported and counted."""
+"""Reports and counts the TLS libraries of watched processes that are not probed."""
 
 import contextlib
 import os

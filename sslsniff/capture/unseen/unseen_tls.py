@@ -1,4 +1,4 @@
-"""TLS connections of watched processes whose plaintext no probe sees, whatever library makes it.
+"""Counts TLS connections of watched processes whose plaintext no probe sees, of whatever library.
 
 The kernel reports TCP sockets on which a process sends TLS records and which no connection of a
 probed library is known to use (``bpf/tls_sockets.bpf.h``). The socket of a probed connection may be

@@ -78,9 +78,9 @@ _LOOPBACK = re.compile(r"(127\.\d+\.\d+\.\d+|localhost|\[::1\]):(\d{1,5})")
 
 @dataclass(frozen=True)
 class Configuration:
-    """What a file says. ``arguments``: of the capture.
+    """What a file says. ``arguments``: the capture's arguments.
 
-    ``memory_bytes``, ``disk_bytes``: None without a limit. ``tables``: the folder that the limit of
+    ``memory_bytes``, ``disk_bytes``: limits or None. ``tables``: the folder that the limit of
     the disk is for. ``health``: host and port; None: no one asks.
     """
 

@@ -1,4 +1,4 @@
-"""The health of an agent, as Prometheus asks for it over HTTP."""
+"""Answers Prometheus, which asks for the health of an agent over HTTP."""
 
 import contextlib
 import socket

@@ -18,7 +18,7 @@ def _as_asked(asked: Asked) -> Asked:
 class Command:
     """A command, such as ``sslsniff read``.
 
-    ``titles``: of groups of options that have another title here. ``filters``: options of other
+    ``titles``: titles that groups of options have only here. ``filters``: options of other
     commands -> a filter that does the same here. ``takes_command``: words after ``--`` are a
     program to start, and its arguments. ``takes_arguments``: they are those of a program that is
     named before, and there may be none. ``has_short_help``: ``--help`` shows the usual options,

@@ -1,4 +1,4 @@
-"""The manual page and the shells' completions, made from the parsers when sslsniff is built."""
+"""Makes the manual page and the shells' completions from the parsers, when sslsniff is built."""
 
 import argparse
 import re

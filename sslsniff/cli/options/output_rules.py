@@ -1,4 +1,4 @@
-"""What contradicts what among the options of outputs, and what follows from them."""
+"""Says which options of outputs contradict each other, and what follows from them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The outputs that are written in the place of lines: one folder, and one line below, for each."""
+"""Lists the outputs that are written in the place of lines: a folder and a line below for each."""
 
 from sslsniff.destinations.output import Output
 from sslsniff.outputs.chrome_trace.output import CHROME_TRACE

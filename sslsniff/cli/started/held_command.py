@@ -1,4 +1,4 @@
-"""A command that is started, but waits until the probes are placed."""
+"""Starts a command, which waits until the probes are placed."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""A partition that a consumer reads: how far it got, and where the next consumer has to begin.
+"""Notes how far a consumer read a partition, and where the next consumer has to begin.
 
 Decoding needs what came before: HTTP/2 has a table of headers from the connection's first byte on.
 So a consumer that takes a partition over reads it again from where the oldest open connection

@@ -1,4 +1,4 @@
-"""Plaintext of one connection as messages for Kafka, and back as events."""
+"""Turns plaintext of one connection into messages for Kafka, and back into events."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -51,8 +51,8 @@ def _set_known(into: Any, values: dict[str, str | None]) -> None:
 class ReceivedConnection:
     """A connection of which messages come: makes its events.
 
-    ``number``: of its events. ``offset``: of its first message in the partition. ``seen_ms``: when
-    its last message was written.
+    ``number``: the number that its events have. ``offset``: its first message's in the partition.
+    ``seen_ms``: when its last message was written.
     """
 
     __slots__ = ("_addresses", "_positions", "_starts", "number", "offset", "seen_ms")

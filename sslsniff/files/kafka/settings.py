@@ -1,4 +1,4 @@
-"""How to reach Kafka: the settings of librdkafka, from the command line and a file."""
+"""Reads the settings of librdkafka from the command line and a file: how to reach Kafka."""
 
 from pathlib import Path
 from typing import Any

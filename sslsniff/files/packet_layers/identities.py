@@ -1,4 +1,4 @@
-"""Which network is a packet in? What the layers around an IP packet say of that.
+"""Says which network a packet is in, by the layers around it.
 
 Two networks may use the same addresses: what tells them apart is the number of a VLAN, of a virtual
 network, of a tunnel or of an interface, or the addresses of a tunnel's ends.

@@ -1,4 +1,4 @@
-"""What a layer of a packet is: it carries a packet of another protocol."""
+"""Defines a layer of a packet: it carries a packet of another protocol."""
 
 from collections.abc import Callable
 from enum import Enum

@@ -1,4 +1,4 @@
-"""The layers below IP: link types of capture files, and EtherTypes."""
+"""Reads the layers below IP: link types of capture files, and EtherTypes."""
 
 import struct
 

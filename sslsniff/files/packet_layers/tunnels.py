@@ -1,4 +1,4 @@
-"""Tunnels: packets inside of IP or UDP."""
+"""Reads tunnels: packets inside of IP or UDP."""
 
 from sslsniff.files.packet_layers.layer import (
     ETHERNET,

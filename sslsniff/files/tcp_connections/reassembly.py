@@ -1,4 +1,4 @@
-"""TCP segments -> the order in which they were sent -> bytes in order, every gap explicit.
+"""Puts TCP segments in the order in which they were sent, their bytes in order, all gaps explicit.
 
 RFC 9293, sections 3.4 and 3.10. Memory: bytes that came too early, at most ``EARLY_BYTES`` a
 direction and ``EARLY_BYTES_IN_ALL``; beyond that, the bytes missing before them count as lost.

@@ -1,4 +1,4 @@
-"""One TCP connection of a capture file -> the events of the connection that it records."""
+"""Turns one TCP connection of a capture file into the events of the connection that it records."""
 
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Objects as JSON in which nothing can move a terminal's cursor."""
+"""Encodes objects as JSON in which nothing can move a terminal's cursor."""
 
 import json
 from typing import Any

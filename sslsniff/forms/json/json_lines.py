@@ -1,4 +1,4 @@
-"""JSON lines: the stable form for programs (docs/json.md)."""
+"""Writes JSON lines, the stable form for programs (docs/json.md)."""
 
 from collections.abc import Callable
 from typing import Any, BinaryIO

@@ -1,4 +1,4 @@
-"""The last JSON lines of a capture: what was lost, and its figures (docs/json.md)."""
+"""Writes the last JSON lines of a capture: what was lost, and its figures (docs/json.md)."""
 
 from typing import Any, BinaryIO
 

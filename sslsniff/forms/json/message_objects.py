@@ -1,4 +1,4 @@
-"""Messages inside HTTP as the JSON objects of docs/json.md."""
+"""Turns messages inside HTTP into the JSON objects of docs/json.md."""
 
 from typing import Any
 

@@ -29,7 +29,7 @@ _ESCAPED = re.compile(rb"\\(.)")
 class ShortRequest(NamedTuple):
     """The request in a short line.
 
-    ``host``: with the port, as sent. ``missing``: bytes of the body that were not captured.
+    ``host``: host and port as sent. ``missing``: bytes of the body that were not captured.
     ``stored``: how many of its ``size`` bytes are stored.
     """
 

@@ -1,4 +1,4 @@
-"""Bodies for people: content-decoded, as text where they are text, JSON indented."""
+"""Shows bodies to people: content-decoded, as text where they are text, JSON indented."""
 
 import re
 

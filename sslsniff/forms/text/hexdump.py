@@ -1,4 +1,4 @@
-"""Raw chunks as hexadecimal and ASCII, for people."""
+"""Writes raw chunks as hexadecimal and ASCII, for people."""
 
 from typing import TextIO
 

@@ -1,4 +1,4 @@
-"""Lines for people: how they begin, how they fit a terminal, and the line of an exchange."""
+"""Makes lines for people: how they begin, how they fit a terminal, and the line of an exchange."""
 
 import functools
 import os

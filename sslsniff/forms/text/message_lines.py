@@ -1,4 +1,4 @@
-"""Messages inside HTTP, a line each, as they arrive."""
+"""Makes a line of each message inside HTTP."""
 
 from sslsniff.core.errors import counted
 from sslsniff.core.escaping import escape, escape_lines

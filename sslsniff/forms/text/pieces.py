@@ -1,4 +1,4 @@
-"""Pieces of text that more than one sink shows."""
+"""Formats what more than one sink shows: times, sizes, addresses, processes, URLs."""
 
 import base64
 import functools

@@ -1,4 +1,4 @@
-"""The figures of a capture at its end, for people."""
+"""Writes the figures of a capture at its end, for people."""
 
 from typing import TextIO
 

@@ -1,4 +1,4 @@
-"""Which cgroups the options choose: ``--container``, ``--cgroup`` and ``--unit``."""
+"""Says which cgroups the options choose: ``--container``, ``--cgroup`` and ``--unit``."""
 
 import posixpath
 import re

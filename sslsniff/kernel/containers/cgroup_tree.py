@@ -1,4 +1,4 @@
-"""The cgroups of processes, and the tree of cgroup v2: cgroups(7).
+"""Reads the cgroups of processes, and the tree of cgroup v2: cgroups(7).
 
 The id of a cgroup v2 is the inode number of its folder (kernfs, 64 bits). It is never used again.
 """

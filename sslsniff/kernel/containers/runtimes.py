@@ -1,4 +1,4 @@
-"""What the path of a cgroup says: container, pod and systemd unit.
+"""Reads container, pod and systemd unit from the path of a cgroup.
 
 Pure: a table of the names that runtimes give to cgroups. A path has one container for each level of
 nesting, the outermost first. Monitors that a runtime starts beside a container are not the

@@ -1,4 +1,4 @@
-"""The address of memory that Python has, for functions in C."""
+"""Finds the address of memory that Python has, for functions in C."""
 
 import ctypes
 from ctypes import c_void_p

@@ -23,7 +23,7 @@ _F_SEAL_SEAL, _F_SEAL_SHRINK, _F_SEAL_GROW, _F_SEAL_FUTURE_WRITE = 1, 2, 4, 16
 class SocketAddress(NamedTuple):
     """How programs reach this process.
 
-    ``path``: of the socket's file. ``name``: of an abstract socket, without its first zero byte.
+    ``path``: the socket's file. ``name``: an abstract socket's name without its first zero byte.
     ``token``: what programs send, to show that they could read this.
     """
 
@@ -35,8 +35,8 @@ class SocketAddress(NamedTuple):
 class ControlPage:
     """What all programs read: how large a new ring is, and what to capture.
 
-    ``call_limit_bytes``: the most plaintext of one call. ``filters``: of system calls, that this
-    process runs under. Raises ``OSError``.
+    ``call_limit_bytes``: the most plaintext of one call. ``filters``: how many seccomp filters this
+    process has. Raises ``OSError``.
     """
 
     def __init__(

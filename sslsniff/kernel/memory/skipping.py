@@ -48,7 +48,7 @@ class _Runs(ctypes.Structure):
 class Run(NamedTuple):
     """Skipped plaintext of one direction: the bytes from ``first`` to ``end``, none is missing.
 
-    ``time_ns``: of the last record, as CLOCK_MONOTONIC has it; ``tid``: its thread.
+    ``time_ns``: the time of the last record by CLOCK_MONOTONIC; ``tid``: its thread.
     ``direction``: its number in ``bpf/event.h``.
     """
 

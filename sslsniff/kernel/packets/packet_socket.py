@@ -1,6 +1,6 @@
 """Receives all packets of a network namespace, with the kernel's times (man 7 packet).
 
-Not by libpcap: its bindings for Python are not kept, and the standard library has the socket.
+libpcap is not used: its bindings for Python are not kept, and the standard library has the socket.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""The UDP ports of a process: packets of QUIC do not say whose they are."""
+"""Finds the UDP ports of a process: packets of QUIC do not say whose they are."""
 
 from pathlib import Path
 

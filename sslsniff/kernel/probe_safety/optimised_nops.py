@@ -1,4 +1,4 @@
-"""Nops that a kernel may replace by a call once a uprobe on them was hit (x86-64).
+"""Finds nops that a kernel may replace by a call once a uprobe on them was hit (x86-64).
 
 Linux 6.18 does so with every nop of 5 bytes (arch/x86/kernel/uprobes.c, ``can_optimize``). The call
 stores its return address below the stack pointer, where a leaf function may keep values: the

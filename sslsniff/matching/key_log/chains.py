@@ -1,4 +1,4 @@
-"""Where values are at a probe: in registers, or in memory that these lead to."""
+"""Says where values are at a probe: in registers, or in memory that these lead to."""
 
 from typing import TYPE_CHECKING, NamedTuple
 

@@ -1,7 +1,7 @@
-"""Where a connection's object has the client random, which names it in a key log.
+"""Finds where a connection's object has the client random, which names it in a key log.
 
-Not from a table of releases: from the instructions of the library's accessor, or else from those of
-the function that gets the secrets, which writes the client random beside them.
+The instructions of the library's accessor show it, or else those of the function that gets the
+secrets, which writes the client random beside them. There is no table of releases.
 """
 
 from collections.abc import Iterable, Iterator

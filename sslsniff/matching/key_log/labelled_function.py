@@ -1,4 +1,4 @@
-"""The function that a C library hands each secret, with its label in the NSS key log format.
+"""Finds the function that a C library hands each secret with its label in the NSS key log format.
 
 OpenSSL (``ssl_log_secret`` in ssl/ssl_lib.c), BoringSSL (the same name in ssl/ssl_lib.cc) and
 GnuTLS (``_gnutls_call_keylog_func`` in lib/kx.c) have one: it gets the connection's object, the

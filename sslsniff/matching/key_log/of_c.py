@@ -1,4 +1,4 @@
-"""The key log of a C library that hands each secret, with its label, to one function."""
+"""Finds the key log of a C library that hands each secret, with its label, to one function."""
 
 from sslsniff.elf.elf_file import Elf
 from sslsniff.machine_code.nop_places import after_nops

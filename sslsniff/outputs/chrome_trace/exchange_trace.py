@@ -1,4 +1,4 @@
-"""Exchanges as a trace file of Chrome's, with the calls that served each as slices inside of it.
+"""Writes exchanges as a trace file of Chrome's, the calls that served each as slices inside of it.
 
 The form is that of ``chrome_trace``. Each connection is a track; HTTP/2 streams that overlap have
 tracks of their own.
@@ -22,7 +22,7 @@ EARLIER_NS = 1_000_000_000
 
 
 class _Track:
-    """A row of slices; ``end_ns``: of its last one."""
+    """A row of slices; ``end_ns``: when the last one ends."""
 
     def __init__(self, number: int) -> None:
         self.number = number

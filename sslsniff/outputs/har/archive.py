@@ -1,4 +1,4 @@
-"""An HTTP Archive (HAR 1.2), as browsers' developer tools and mitmproxy read it.
+"""Writes an HTTP Archive (HAR 1.2), which browsers' developer tools and mitmproxy read.
 
 An exchange is written when it ends; a WebSocket over HTTP/1, when its connection ends, as its entry
 contains its messages. A regular file is a whole archive after each entry: one write replaces the

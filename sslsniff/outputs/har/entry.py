@@ -1,4 +1,4 @@
-"""An exchange as an entry of an HTTP Archive (HAR 1.2).
+"""Turns an exchange into an entry of an HTTP Archive (HAR 1.2).
 
 The form is that of www.softwareishard.com/blog/har-12-spec and of the W3C draft
 (w3c.github.io/web-performance/specs/HAR/Overview.html). Fields of our own begin with ``_``, as

@@ -1,4 +1,4 @@
-"""Messages of WebSockets and server-sent events in an HTTP Archive, as Chromium writes them.
+"""Adds messages of WebSockets and server-sent events to an HTTP Archive, as Chromium does.
 
 Chromium's developer tools show ``_webSocketMessages`` and ``_eventSourceMessages`` of an entry
 (front_end/models/har of its DevTools). Messages wait until the entry is written.

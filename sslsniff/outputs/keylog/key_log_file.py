@@ -1,4 +1,4 @@
-"""A key log: a file with the secrets of connections, which Wireshark and tshark read."""
+"""Writes a key log: a file with the secrets of connections, which Wireshark and tshark read."""
 
 from typing import BinaryIO
 

@@ -7,9 +7,9 @@ from sslsniff.core.sink import Sink
 
 
 class MissingSecrets(Sink):
-    """Calls ``note`` with a line for the user at the first connection of such a library.
+    """Calls ``note`` with a library's line for the user at its first connection.
 
-    ``reasons``: by the library's name, as connections have it; others may be added later.
+    ``reasons``: the lines, by the library's name in connections; others may be added later.
     """
 
     wants_messages = False

@@ -1,4 +1,4 @@
-"""``--keylog``."""
+"""``--keylog``: a file with the secrets of connections."""
 
 from sslsniff.settings import values
 from sslsniff.settings.option import Group, value

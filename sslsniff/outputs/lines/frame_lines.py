@@ -1,4 +1,4 @@
-"""HTTP/2 frames, one line for each."""
+"""Writes HTTP/2 frames, one line for each."""
 
 from typing import TextIO
 

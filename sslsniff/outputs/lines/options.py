@@ -1,4 +1,4 @@
-"""What lines show, for people and as JSON."""
+"""Options: what lines show, for people and as JSON."""
 
 from sslsniff.destinations.options import OUTPUT
 from sslsniff.settings import values

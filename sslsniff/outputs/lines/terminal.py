@@ -1,4 +1,4 @@
-"""One line for each exchange, for people; more with ``-v`` and ``-vv``."""
+"""Writes one line for each exchange, for people; more with ``-v`` and ``-vv``."""
 
 from collections.abc import Callable
 from functools import cached_property

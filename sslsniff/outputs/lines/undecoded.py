@@ -1,4 +1,4 @@
-"""Bytes that no decoder could read: a line when they begin, and their sum at the end.
+"""Reports bytes that no decoder could read: a line when they begin, and their sum at the end.
 
 Memory: a few counters for each reason, of which a connection has ``_MOST_REASONS`` at most.
 """

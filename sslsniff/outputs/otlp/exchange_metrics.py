@@ -1,4 +1,4 @@
-"""Histograms of exchanges, by the metrics of OpenTelemetry's conventions, and sslsniff's health."""
+"""Adds exchanges to the histograms of OpenTelemetry's conventions; observes sslsniff's health."""
 
 import time
 from collections.abc import Iterable, Mapping

@@ -1,8 +1,8 @@
 """Judges the answers of OTLP receivers: the SDK takes every status below 400 for a success.
 
-A receiver that took all answers with status 200 and an Export...ServiceResponse, which may be empty
-(the OTLP specification, "OTLP/HTTP Response"). It may say that it rejected some of what it got;
-that is never sent again ("Partial Success").
+A receiver that took what was sent answers with status 200 and an Export...ServiceResponse, which
+may be empty (the OTLP specification, "OTLP/HTTP Response"). It may say that it rejected some items;
+these are never sent again ("Partial Success").
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The exporters of OpenTelemetry's SDK, by protocol. Each reads the standard variables."""
+"""Makes the exporters of OpenTelemetry's SDK, by protocol. Each reads the standard variables."""
 
 import importlib
 import logging

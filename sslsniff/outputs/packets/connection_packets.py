@@ -1,4 +1,4 @@
-"""The real packets of watched connections, in a file that has their secrets, too.
+"""Writes the real packets of watched connections to a file, with their secrets.
 
 A connection is known to be watched when its process hands over a secret. By TCP, its ClientHello
 has the same client random; packets of QUIC have a port of that process. So all packets are kept for

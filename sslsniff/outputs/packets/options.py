@@ -1,4 +1,4 @@
-"""``--packets``."""
+"""``--packets``: a file with the packets of connections, and their secrets."""
 
 from sslsniff.settings import values
 from sslsniff.settings.option import Group, value

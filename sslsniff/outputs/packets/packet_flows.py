@@ -1,4 +1,4 @@
-"""Which packets are of a watched connection: flows by their addresses, known by a ClientHello."""
+"""Sorts packets into flows by their addresses; a watched one is known by its ClientHello."""
 
 import struct
 from typing import NamedTuple, TypeVar
@@ -44,10 +44,10 @@ class PacketFlow(NamedTuple):
 class WatchedFlow:
     """A flow of packets, which is watched or not.
 
-    ``interface``: where packets are taken: one may pass several.
-    ``ports``: of UDP; None: it is TCP.
-    ``random``: of the last ClientHello, while its handshake may go on.
-    ``kept``: packets that wait for its end.
+    ``interface``: where its packets are taken: a packet may pass several interfaces.
+    ``ports``: its UDP ports; None: it is TCP.
+    ``random``: the client random of the last ClientHello, while the handshake may go on.
+    ``kept``: packets that wait until the connection is known to be watched, or not.
     """
 
     __slots__ = ("interface", "is_watched", "kept", "ports", "random")

@@ -1,4 +1,4 @@
-"""The UDP ports of watched processes: whose packets of QUIC to write."""
+"""Looks up the UDP ports of watched processes: packets of QUIC on these are written."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Where tables are stored: a folder here, or one of an object store such as S3.
+"""Stores tables in a folder here, or in one of an object store such as S3.
 
 A file gets its name when it is whole. One that a killed sslsniff has left begins with a dot, has no
 end, and no engine reads it; in an object store there is none.
@@ -33,7 +33,7 @@ class NewFile(Protocol):
 
 
 class TableFolder(Protocol):
-    """A folder of files. ``name``: as given. ``file_bytes``: the size at which one is ended."""
+    """A folder, ``name`` as given. ``file_bytes``: the size at which a file in it is ended."""
 
     name: str
     file_bytes: int

@@ -1,4 +1,4 @@
-"""Parquet files of exchanges in a folder: ``date=2026-11-25/hour=14/HOST-TIME-NUMBER.parquet``.
+"""Writes exchanges as Parquet files: ``date=2026-11-25/hour=14/HOST-TIME-NUMBER.parquet``.
 
 Engines read the names of the folders as columns (Hive's partitions).
 """

@@ -1,4 +1,4 @@
-"""A connection, and a flow-control stall, as the report's page gets them."""
+"""Turns a connection, or a flow-control stall, into an object for the report's page."""
 
 from typing import Any
 

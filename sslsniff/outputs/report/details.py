@@ -1,4 +1,4 @@
-"""What a report shows of one exchange on demand: its headers, its bodies, its model call.
+"""Encodes what a report shows of an exchange on demand: its headers, its bodies, its model call.
 
 ``head`` is its line of docs/json.md without the bytes of bodies. Everything is cut to a length that
 one exchange may have in a page of many.

@@ -1,4 +1,4 @@
-"""Statistics as the report's page gets them."""
+"""Turns statistics into objects for the report's page."""
 
 from typing import Any
 

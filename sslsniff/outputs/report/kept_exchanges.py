@@ -1,4 +1,4 @@
-"""The exchanges that a report shows: a short row for the list, and what is shown of each on demand.
+"""Keeps the exchanges of a report: a short row for the list, and what is shown on demand.
 
 Memory is bounded: of many exchanges the bodies of the oldest are dropped first, then their
 headers, then their rows. How many were dropped is known, and the page says it.
@@ -31,7 +31,7 @@ class _Shown:
 
 @dataclass(slots=True)
 class KeptExchanges:
-    """``most_bytes``: of headers and bodies together, as the page has them."""
+    """Keeps ``most_bytes`` of headers and bodies together, as the page has them."""
 
     most_bytes: int
     rows: Newest = field(default_factory=Newest)

@@ -1,4 +1,4 @@
-"""The newest of many byte strings."""
+"""Keeps the newest of many byte strings."""
 
 from collections import deque
 from collections.abc import Iterator

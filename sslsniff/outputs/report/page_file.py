@@ -1,4 +1,4 @@
-"""The file of a report: a page that is written once, at the end.
+"""Writes the page of a report into its file, once, at the end.
 
 Until then a regular file has a page that says so: that is what is left if sslsniff is killed. The
 report takes its place in one step. First everything after its first ``_STEP_BYTES`` is written,

@@ -1,4 +1,4 @@
-"""A report: one page for a browser, written when the capture ends.
+"""Writes a report, one page for a browser, when the capture ends.
 
 While exchanges pass, it keeps a bounded number of them (``kept_exchanges``), and adds all of them
 up by host, path and so on. What is kept is encoded at once, as the page will have it.

@@ -1,4 +1,4 @@
-"""Statistics as JSON lines: the objects of docs/json.md with the type ``statistics``."""
+"""Writes statistics as JSON lines: objects of docs/json.md with the type ``statistics``."""
 
 from collections.abc import Sequence
 from typing import Any, BinaryIO

@@ -1,4 +1,4 @@
-"""What the statistics as text and as JSON have in common: they add up exchanges."""
+"""Adds up exchanges: what the statistics as text and as JSON have in common."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The layout of a table of statistics: a line for each row, or three where there is less room."""
+"""Lays out a table of statistics: a line for each row, or three where there is less room."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple

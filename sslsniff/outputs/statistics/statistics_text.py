@@ -1,4 +1,4 @@
-"""Statistics as a table for people."""
+"""Writes statistics as a table for people."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence

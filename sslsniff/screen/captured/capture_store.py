@@ -70,8 +70,8 @@ class Losses:
 class Store:
     """What was captured; ``feed`` and ``add_note`` may be called in other threads.
 
-    ``handle_exchange`` gets the figures of each exchange that ended. ``lock``: for who reads more
-    than one value. ``version`` grows with each change.
+    ``handle_exchange`` gets the figures of each exchange that ended. ``lock``: needed to read
+    more than one value. ``version`` grows with each change.
     """
 
     def __init__(self, handle_exchange: Callable[[Outcome], None] = lambda outcome: None) -> None:

@@ -1,4 +1,4 @@
-"""Which exchanges are in the list, and in which order: filtered and sorted a slice at a time."""
+"""Filters and sorts the exchanges of the list, a slice at a time."""
 
 import time
 from collections import deque

@@ -1,6 +1,6 @@
-"""Rebuilds exchanges and frames from what is stored of them, for what takes them.
+"""Rebuilds exchanges and frames from their stored lines.
 
-What is stored of an exchange or a frame is the line of the capture: a JSON line or a short one.
+The store has the line that the capture wrote of each: a JSON line or a short one.
 """
 
 import base64

@@ -1,4 +1,4 @@
-"""What the views of connections and of statistics have in common: a list that can be sorted."""
+"""The base of all views with a list that can be sorted."""
 
 from typing import Any, ClassVar
 

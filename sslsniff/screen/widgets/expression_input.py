@@ -1,4 +1,4 @@
-"""The line in which a filter expression is typed: completed, and its error shown in its place."""
+"""Reads a filter expression: completes it, and shows its error in its place."""
 
 import re
 from collections.abc import Callable, Iterable

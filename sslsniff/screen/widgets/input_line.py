@@ -1,4 +1,4 @@
-"""A line in which something is typed; below it stands what fits there, or what is wrong."""
+"""Reads a line; below it stands what fits there, or what is wrong."""
 
 from typing import ClassVar
 

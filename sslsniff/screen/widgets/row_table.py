@@ -1,4 +1,4 @@
-"""A list of rows of which only the visible ones are drawn, so that it may be long and change often.
+"""Shows a list of rows and draws only visible ones, so that it may be long and change often.
 
 Textual's own DataTable computes the width and the style of each row that is added: 20,000 rows
 take it seconds, and each key after that too long.
@@ -28,8 +28,8 @@ _EIGHTHS_OF_REST = 3
 class Column(NamedTuple):
     """A column. ``text`` returns what it shows of a row, not escaped; ``key`` what it sorts by.
 
-    ``width``: in columns of the terminal; 0 takes what the others leave. ``importance``: on a
-    narrow terminal columns with the lowest are left out.
+    ``width``: how many columns of the terminal; 0 takes what the others leave. ``importance``:
+    columns with the lowest are left out on a narrow terminal.
     """
 
     title: str

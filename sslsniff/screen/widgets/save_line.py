@@ -1,4 +1,4 @@
-"""The line that asks for the name of a file to save to."""
+"""Asks for the name of a file to save to."""
 
 from collections.abc import Callable
 
