@@ -32,16 +32,20 @@ def test_no_root(arguments: list[str], bystander: str, own_library: Path) -> Non
 
 
 def test_list_without_root(server: Server) -> None:
-    """What may not be looked into is counted; kernel threads have nothing to hide."""
+    """What may not be looked into is counted; kernel threads have nothing to hide.
+
+    Other tests may have processes of that user, which are listed above.
+    """
     parents = run("ps", "-e", "-o", "pid=,ppid=").splitlines()
     kernel_threads = {pid for pid, parent in map(str.split, parents) if "2" in (pid, parent)}
     processes = len(set(map(str, procfs.pids())) - kernel_threads)
     done = as_nobody("list")
+    *listed, last = done.stdout.splitlines()
     told = re.fullmatch(
-        r"(\d+) processes could not be looked into: run as root for the whole list\n", done.stdout
+        r"(\d+) processes could not be looked into: run as root for the whole list", last
     )
     assert told is not None, done.stdout
-    assert (done.returncode, done.stderr) == (1, "")
+    assert (done.returncode, done.stderr) == (0 if listed else 1, "")
     assert 1 < int(told[1]) <= processes + 20  # others come and go meanwhile
 
     asked = as_nobody("list", "--pid", str(server.pid))
