@@ -6,9 +6,10 @@
  */
 #pragma once
 
+#include "addresses.bpf.h"
+#include "losses.bpf.h"
 #include "stack.bpf.h"
 #include "tasks.bpf.h"
-#include "socket.bpf.h"
 
 /* The direction of a call whose bytes do not count. */
 #define DIRECTION_NONE DIRECTIONS

@@ -7,7 +7,8 @@
  */
 #pragma once
 
-#include "emit.bpf.h"
+#include "event_header.bpf.h"
+#include "losses.bpf.h"
 
 /* A long call is emitted in large records, then in medium ones, to need few turns of a loop: the verifier checks each
  * turn. This is enough for 17 MiB a call; user space sets call_limit_bytes to less. */

@@ -4,8 +4,8 @@
  */
 #pragma once
 
+#include "event_header.bpf.h"
 #include "open_calls.bpf.h"
-#include "emit.bpf.h"
 
 static __always_inline struct config *get_config(void)
 {

@@ -8,9 +8,10 @@
  */
 #pragma once
 
+#include "addresses.bpf.h"
+#include "losses.bpf.h"
 #include "stack.bpf.h"
 #include "tasks.bpf.h"
-#include "socket.bpf.h"
 
 /* A layout with more misfits than fits is not used any more, except for a few records that did not decrypt. */
 #define MISFITS_ALLOWED 8

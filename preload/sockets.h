@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Wraps libc's socket calls, to find the descriptor of each connection, as bpf/socket.bpf.h does in the kernel: many
+ * Wraps libc's socket calls, to find the descriptor of each connection, as bpf/addresses.bpf.h does in the kernel: many
  * libraries and programs get a connection's bytes through memory, and the TLS library has no descriptor.
  *
  * A socket call inside a TLS call is of that connection, once that returns. Else a receive is of the connection that the

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sslsniff.core.errors import CaptureFileError, SslsniffError
+    from sslsniff.core.losses import LossCause
     from sslsniff.core.model import (
         Address,
         Body,
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
         Connection,
         Direction,
         Exchange,
-        LossCause,
         Process,
         Request,
         Response,

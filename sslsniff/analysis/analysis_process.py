@@ -19,7 +19,7 @@ import struct
 from pathlib import Path
 from typing import NoReturn
 
-from sslsniff.core.collector import collector_off
+from sslsniff.core.garbage_collection import collector_off
 from sslsniff.kernel import privileges
 
 _ORDER = struct.Struct("<cII")

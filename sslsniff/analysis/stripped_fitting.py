@@ -6,10 +6,10 @@ from sslsniff.analysis.recognition import plan_version
 from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.symbols import ProvedFunctions
 from sslsniff.libraries.boringssl import error_reasons
-from sslsniff.libraries.boringssl.ssl_functions import find_ssl_functions
+from sslsniff.libraries.boringssl.functions_without_symbols import find_ssl_functions
 from sslsniff.libraries.openssl import named_errors
-from sslsniff.libraries.openssl.found_plan import missing_functions, plan_found_functions
-from sslsniff.libraries.openssl.openssl_functions import LIBRARY, find_openssl_functions
+from sslsniff.libraries.openssl.functions_without_symbols import LIBRARY, find_openssl_functions
+from sslsniff.libraries.openssl.plan_without_symbols import missing_functions, plan_found_functions
 from sslsniff.libraries.supported import NAMES, WITHOUT_SYMBOLS
 from sslsniff.matching import fitting
 from sslsniff.matching.library import NO_SYMBOLS, OTHER_END

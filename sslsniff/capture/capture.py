@@ -22,9 +22,11 @@ from sslsniff.core.capture_figures import CaptureFigures
 from sslsniff.core.errors import TargetError, counted
 from sslsniff.core.events import IsOver, never
 from sslsniff.core.fast_path import FastPath
-from sslsniff.core.model import Loss, LossCause, NotProbed
+from sslsniff.core.losses import Loss, LossCause
+from sslsniff.core.model import NotProbed
 from sslsniff.core.ring_records import Records
 from sslsniff.kernel.loaders.loader import Loader
+from sslsniff.kernel.open_ring import open_records
 from sslsniff.kernel.ring_buffer import (
     BYTES_A_POLL,
     LAST_BATCH_BYTES,
@@ -33,7 +35,6 @@ from sslsniff.kernel.ring_buffer import (
     batch_bytes,
     rest_bytes,
 )
-from sslsniff.kernel.waiting_records import open_records
 from sslsniff.libraries.rustls.joiner import RustlsConnections
 
 if TYPE_CHECKING:

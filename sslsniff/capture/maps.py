@@ -9,7 +9,7 @@ from sslsniff.capture.sampling.self_sampling import largest_hash
 from sslsniff.capture.scope import Scope, no_process
 from sslsniff.core import events, wire
 from sslsniff.core.errors import counted
-from sslsniff.core.model import Loss, LossCause
+from sslsniff.core.losses import Loss, LossCause
 from sslsniff.kernel import procfs
 from sslsniff.kernel.loaders.loader import Loader
 from sslsniff.libraries.supported import CHECKED_LAYOUTS

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from sslsniff.core import events, wire
-from sslsniff.core.model import LossCause
+from sslsniff.core.losses import LossCause
 from sslsniff.core.ring_records import Records
 from sslsniff.kernel.memory.skipping import SkippedPlaintext
 from sslsniff.kernel.ring_buffer import ReadableRecords

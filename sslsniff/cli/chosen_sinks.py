@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
-from sslsniff.cli.options.outputs import OUTPUTS
+from sslsniff.cli.options.output_list import OUTPUTS
 from sslsniff.cli.options.shared_options import parse_filter
 from sslsniff.cli.printing import note
 from sslsniff.cli.text_output import open_lines, painter

@@ -13,9 +13,9 @@ import sys
 from collections.abc import Callable, Sequence
 
 from sslsniff.cli.printing import note
-from sslsniff.core.collector import collector_off
 from sslsniff.core.errors import FilterError, SslsniffError
 from sslsniff.core.escaping import escape
+from sslsniff.core.garbage_collection import collector_off
 from sslsniff.destinations.inherited import take_inherited
 from sslsniff.destinations.output_files import open_standard, require_standard_output
 

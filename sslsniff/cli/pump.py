@@ -13,7 +13,8 @@ from sslsniff.core.errors import NO_READER, NO_TIME, counted
 from sslsniff.core.events import Data, Event, Exited
 from sslsniff.core.exchanges.exchange_builder import ExchangeBuilder
 from sslsniff.core.flows import Flows
-from sslsniff.core.model import Exchange, Loss, LossCause
+from sslsniff.core.losses import Loss, LossCause
+from sslsniff.core.model import Exchange
 from sslsniff.core.sink import Sink
 from sslsniff.core.source import Source
 from sslsniff.destinations.options import MAX_BODY

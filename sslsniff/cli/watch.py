@@ -27,15 +27,15 @@ from sslsniff.capture.options import (
     UNIT,
 )
 from sslsniff.cli.ending import CaptureControl
+from sslsniff.cli.options.output_list import OUTPUTS
 from sslsniff.cli.options.output_rules import TUI
-from sslsniff.cli.options.outputs import OUTPUTS
 from sslsniff.cli.options.shared_options import parse_filter
 from sslsniff.cli.options.watch_options import WATCH
 from sslsniff.cli.preload.engine_choice import preloads
 from sslsniff.cli.printing import note
 from sslsniff.core import debug_log
-from sslsniff.core.collector import collector_off
 from sslsniff.core.errors import KernelError
+from sslsniff.core.garbage_collection import collector_off
 from sslsniff.destinations.options import END_WITHIN, FORCE
 from sslsniff.functions.options import CALLS
 from sslsniff.kernel import privileges

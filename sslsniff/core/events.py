@@ -4,7 +4,8 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import NamedTuple
 
-from sslsniff.core.model import Address, Container, Direction, LossCause
+from sslsniff.core.losses import LossCause
+from sslsniff.core.model import Address, Container, Direction
 from sslsniff.decoders.messages import Side
 
 

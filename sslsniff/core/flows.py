@@ -61,7 +61,8 @@ from typing import Protocol
 
 from sslsniff.core import events
 from sslsniff.core.fast_path import Consumer, FastPath
-from sslsniff.core.model import Chunk, Connection, Direction, LossCause, Process
+from sslsniff.core.losses import LossCause
+from sslsniff.core.model import Chunk, Connection, Direction, Process
 from sslsniff.core.roles import Roles
 
 

@@ -4,15 +4,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sslsniff.core.fast_path import Consumer
-from sslsniff.core.model import (
-    Chunk,
-    Connection,
-    Direction,
-    Exchange,
-    InnerMessage,
-    Loss,
-    NotProbed,
-)
+from sslsniff.core.losses import Loss
+from sslsniff.core.model import Chunk, Connection, Direction, Exchange, InnerMessage, NotProbed
 from sslsniff.decoders.messages import Frame, Http2Totals, Side, Undecoded
 
 CAPTURE_ENDED = "capture ended"

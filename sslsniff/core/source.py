@@ -5,7 +5,8 @@ from typing import Protocol
 
 from sslsniff.core.events import Event, IsOver, never
 from sslsniff.core.fast_path import FastPath
-from sslsniff.core.model import Loss, NotProbed
+from sslsniff.core.losses import Loss
+from sslsniff.core.model import NotProbed
 
 
 class Source(Protocol):

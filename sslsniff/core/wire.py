@@ -27,7 +27,8 @@ from sslsniff.core.events import (
     TlsSocket,
     TlsStart,
 )
-from sslsniff.core.model import Address, LossCause
+from sslsniff.core.losses import LossCause
+from sslsniff.core.model import Address
 from sslsniff.decoders.messages import Side
 
 HEADER = struct.Struct("<HBBIQQ")

@@ -9,7 +9,8 @@ import json
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
-from sslsniff.core.model import Connection, Container, Direction, LossCause, Process
+from sslsniff.core.losses import LossCause
+from sslsniff.core.model import Connection, Container, Direction, Process
 from sslsniff.decoders.messages import Side
 
 _MARK = '{"sslsniff": 1'

@@ -15,7 +15,8 @@ from enum import IntEnum
 from sslsniff.core.errors import CaptureFileError
 from sslsniff.core.events import Event, IsOver, TimePassed, never
 from sslsniff.core.fast_path import FastPath
-from sslsniff.core.model import Loss, NotProbed
+from sslsniff.core.losses import Loss
+from sslsniff.core.model import NotProbed
 from sslsniff.files import pcap, pcapng
 from sslsniff.files.comments import Described, parse
 from sslsniff.files.input_files import Input, open_input

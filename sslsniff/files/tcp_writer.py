@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 from sslsniff.core.events import DIRECTIONS
 from sslsniff.core.fast_path import Consumer
-from sslsniff.core.model import Address, Chunk, Connection, Direction, LossCause
+from sslsniff.core.losses import LossCause
+from sslsniff.core.model import Address, Chunk, Connection, Direction
 from sslsniff.core.ring_records import Records
 from sslsniff.decoders.messages import Side
 from sslsniff.decoders.sender_guess import starts_message

@@ -11,15 +11,8 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from sslsniff.core.model import (
-    Chunk,
-    Connection,
-    Direction,
-    Exchange,
-    InnerMessage,
-    Loss,
-    LossCause,
-)
+from sslsniff.core.losses import Loss, LossCause
+from sslsniff.core.model import Chunk, Connection, Direction, Exchange, InnerMessage
 from sslsniff.core.sink import DeliveryCount, FlowControlStall, Sink, Summary
 from sslsniff.decoders.messages import Frame, Http2Totals, Side, Undecoded
 from sslsniff.filters.filters import Filter

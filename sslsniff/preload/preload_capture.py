@@ -13,7 +13,8 @@ from sslsniff.core.capture_figures import CaptureFigures
 from sslsniff.core.errors import counted
 from sslsniff.core.events import IsOver, never
 from sslsniff.core.fast_path import FastPath
-from sslsniff.core.model import Loss, LossCause, NotProbed, Process
+from sslsniff.core.losses import Loss, LossCause
+from sslsniff.core.model import NotProbed, Process
 from sslsniff.core.ring_records import Records
 from sslsniff.kernel.memory.ring_set import RingSet
 from sslsniff.kernel.memory.shared_ring import CUTS

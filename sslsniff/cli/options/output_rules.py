@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sslsniff.cli.options.outputs import OUTPUTS
+from sslsniff.cli.options.output_list import OUTPUTS
 from sslsniff.destinations.options import OUTPUT
 from sslsniff.destinations.output_files import STANDARD_OUTPUT
 from sslsniff.outputs.lines import options as lines

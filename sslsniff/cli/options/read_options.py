@@ -6,7 +6,7 @@ from typing import Any
 
 from sslsniff.cli.options import output_rules
 from sslsniff.cli.options.command import Command
-from sslsniff.cli.options.outputs import OUTPUTS
+from sslsniff.cli.options.output_list import OUTPUTS
 from sslsniff.cli.options.shared_options import FILTERS, OUTPUT_OPTIONS
 from sslsniff.destinations import options as destinations
 from sslsniff.filters.options import FILTER

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from sslsniff.cli.options.output_list import OUTPUTS
 from sslsniff.cli.options.output_rules import TUI
-from sslsniff.cli.options.outputs import OUTPUTS
 from sslsniff.destinations import options as destinations
 from sslsniff.filters.options import FILTER
 from sslsniff.outputs.lines import options as lines

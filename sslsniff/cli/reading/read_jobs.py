@@ -24,7 +24,7 @@ from sslsniff.cli.reading.share_decoder import (
 )
 from sslsniff.cli.text_output import open_lines
 from sslsniff.core.errors import NO_READER, NO_TIME, SslsniffError
-from sslsniff.core.model import Loss, LossCause
+from sslsniff.core.losses import Loss, LossCause
 from sslsniff.core.sink import Summary
 from sslsniff.destinations.options import END_WITHIN
 from sslsniff.files.not_shown import NotShown

@@ -13,15 +13,8 @@ from sslsniff.core.exchanges.open_exchange import BodyRoom
 from sslsniff.core.exchanges.unrecognised import Unrecognised
 from sslsniff.core.fan_out import FanOut
 from sslsniff.core.fast_path import Consumer
-from sslsniff.core.model import (
-    Chunk,
-    Connection,
-    Direction,
-    Exchange,
-    Loss,
-    LossCause,
-    NotProbed,
-)
+from sslsniff.core.losses import Loss, LossCause
+from sslsniff.core.model import Chunk, Connection, Direction, Exchange, NotProbed
 from sslsniff.core.sink import Sink, Summary
 from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.inner.inner_protocols import InnerProtocols

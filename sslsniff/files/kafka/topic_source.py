@@ -16,7 +16,8 @@ from confluent_kafka import KafkaError as ErrorCode
 from sslsniff.core.errors import KafkaError
 from sslsniff.core.events import Event, IsOver, LeftOut, never
 from sslsniff.core.fast_path import FastPath
-from sslsniff.core.model import Loss, NotProbed
+from sslsniff.core.losses import Loss
+from sslsniff.core.model import NotProbed
 from sslsniff.files.kafka.partition import Partition, begin_at
 from sslsniff.files.kafka.plaintext import CLOSED, ReceivedConnection, parse
 from sslsniff.files.kafka.settings import settings

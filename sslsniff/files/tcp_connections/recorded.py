@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from sslsniff.core.events import Addresses, Closed, Data, Ended, Event, Opened
-from sslsniff.core.model import Address, Direction, LossCause
+from sslsniff.core.losses import LossCause
+from sslsniff.core.model import Address, Direction
 from sslsniff.decoders.messages import Side
 from sslsniff.decoders.tls_records import begins_with_tls
 from sslsniff.files import null_tls

@@ -19,8 +19,8 @@ from sslsniff.fetching.trace_places import Place
 from sslsniff.functions.capture.place_probes import attach_places, can_wait
 from sslsniff.kernel import release
 from sslsniff.kernel.loaders.loader import Detach, Loader, detach_all
+from sslsniff.kernel.open_ring import open_records
 from sslsniff.kernel.ring_buffer import PollPacing, Ring
-from sslsniff.kernel.waiting_records import open_records
 
 if TYPE_CHECKING:
     from sslsniff.kernel.spill_file import Spill

@@ -148,7 +148,7 @@ ROWS_BY_ERRORS: dict[str, Row] = {
     "ssl_write_internal": WRITE_EX._replace(through=None),
     "ssl_write_internal with flags": _WRITE_EX2._replace(through=None),
 }
-"""The rows for functions that ``libraries.openssl.openssl_functions`` finds by names in errors."""
+"""The rows for functions that ``functions_without_symbols`` finds by names in errors."""
 OPENSSL_WITHOUT_SYMBOLS = OPENSSL._replace(
     required=tuple(((row,),) for row in ROWS_BY_ERRORS.values()),
     optional=(
@@ -157,4 +157,4 @@ OPENSSL_WITHOUT_SYMBOLS = OPENSSL._replace(
         *(row for row in OPENSSL.optional if row.function in _FOUND_BY_ERRORS),
     ),
 )
-"""In files without symbols. ``libraries.openssl.found_plan`` says what is required of it."""
+"""In files without symbols. ``plan_without_symbols`` says what is required of it."""

@@ -9,7 +9,7 @@ Facts that show which halves belong together:
 
 - Halves of one process and socket are one connection. Bytes that a thread received just before a
   record was decrypted came from the connection's socket. A send just after records were encrypted
-  shows it, if its length fits these records (bpf/socket.bpf.h).
+  shows it, if its length fits these records (bpf/addresses.bpf.h).
 - The library itself pairs two halves. In 0.23, ``CommonState::take_received_plaintext`` gets a
   state that has both cipher objects (``Paired``, bpf/rustls.bpf.h).
 - A new key begins with sequence number 0 (RFC 8446, section 5.3). So the BPF programs notice a new

@@ -4,7 +4,8 @@ import time
 from typing import Any
 
 from sslsniff.core.fast_path import Consumer
-from sslsniff.core.model import Chunk, Connection, Direction, LossCause, this_machine
+from sslsniff.core.losses import LossCause
+from sslsniff.core.model import Chunk, Connection, Direction, this_machine
 from sslsniff.core.sink import DeliveryCount, Sink
 from sslsniff.files.kafka import plaintext
 from sslsniff.files.kafka.schema import Plaintext

@@ -15,7 +15,7 @@ from sslsniff.elf.elf_file import Elf, open_file
 from sslsniff.libraries.openssl.layout import read_openssl_layout
 from sslsniff.matching.object_layout import ObjectLayout
 from sslsniff.matching.probe_set import Attachment, ProbedLibrary, Refusal, ReturnStyle
-from tests.unit.libraries.boringssl.test_ssl_functions import CACHE, program
+from tests.unit.libraries.boringssl.test_boringssl_without_symbols import CACHE, program
 
 BUN = CACHE / "bun/node_modules/@oven/bun-linux-x64/bin/bun"
 PROGRAMS = {

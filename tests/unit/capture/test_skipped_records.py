@@ -8,7 +8,8 @@ import pytest
 from sslsniff.capture.skipped_records import skip_plaintext
 from sslsniff.core import events, wire
 from sslsniff.core.events import EventKind
-from sslsniff.core.model import Direction, LossCause
+from sslsniff.core.losses import LossCause
+from sslsniff.core.model import Direction
 from sslsniff.fetching import hit_records
 from sslsniff.kernel.memory.skipping import MOST_RUNS, plaintext_bytes
 from tests.unit.kernel.ring import laid_out

@@ -2,7 +2,8 @@
 
 from sslsniff.core import events
 from sslsniff.core.flows import Flows
-from sslsniff.core.model import Address, Chunk, Connection, Direction, LossCause
+from sslsniff.core.losses import LossCause
+from sslsniff.core.model import Address, Chunk, Connection, Direction
 from sslsniff.decoders.messages import Side
 from tests.chunks_only import ChunksOnly
 

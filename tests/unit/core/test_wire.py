@@ -10,7 +10,8 @@ import pytest
 from sslsniff.capture import maps
 from sslsniff.core import events, wire
 from sslsniff.core.events import DIRECTIONS, EventKind
-from sslsniff.core.model import Address, Direction, LossCause
+from sslsniff.core.losses import LossCause
+from sslsniff.core.model import Address, Direction
 from sslsniff.core.ring_records import BUSY, DISCARDED, PADDING_BYTES, Records
 from sslsniff.decoders.messages import Side
 from sslsniff.fetching import fetch_steps, fetch_tables, hit_records

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslsniff.core.model import Container, Direction, LossCause
+from sslsniff.core.losses import LossCause
+from sslsniff.core.model import Container, Direction
 from sslsniff.decoders.messages import Side
 from sslsniff.files.comments import GOES_ON, MADE_UP, Described, Lost, parse
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff.core.model import LossCause
+from sslsniff.core.losses import LossCause
 from tests.unit.captures import (
     LAYOUTS,
     READ,

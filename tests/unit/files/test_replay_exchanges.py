@@ -11,7 +11,8 @@ from scapy.layers.l2 import Ether
 
 from sslsniff.core.exchanges.exchange_builder import ExchangeBuilder
 from sslsniff.core.flows import Flows
-from sslsniff.core.model import Exchange, LossCause
+from sslsniff.core.losses import LossCause
+from sslsniff.core.model import Exchange
 from sslsniff.core.sink import Sink, Summary
 from sslsniff.files.replay import ReplaySource
 from tests.unit.captures import READ, WRITE, Step, answer, get, http2_steps, post

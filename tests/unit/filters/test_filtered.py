@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff.core.model import Chunk, Connection, Direction, Exchange, LossCause
+from sslsniff.core.losses import LossCause
+from sslsniff.core.model import Chunk, Connection, Direction, Exchange
 from sslsniff.core.sink import Sink, Summary
 from sslsniff.decoders.messages import Frame, Side, Undecoded
 from sslsniff.filters.filtered import FilteredSink

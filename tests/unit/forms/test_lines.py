@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
+from sslsniff.core.losses import LossCause
 from sslsniff.core.model import (
     Address,
     Body,
@@ -19,7 +20,6 @@ from sslsniff.core.model import (
     Direction,
     Exchange,
     InnerMessage,
-    LossCause,
     Process,
     Request,
     Response,

@@ -9,6 +9,7 @@ from typing import Any, TextIO
 import pytest
 
 from sslsniff.core.escaping import escape
+from sslsniff.core.losses import Loss, LossCause
 from sslsniff.core.model import (
     Address,
     Body,
@@ -16,8 +17,6 @@ from sslsniff.core.model import (
     Connection,
     Direction,
     Exchange,
-    Loss,
-    LossCause,
     NotProbed,
     Process,
     Request,

@@ -9,7 +9,7 @@ import pytest
 
 from sslsniff.core import wire
 from sslsniff.core.events import Closed, Data, EventKind, Exited, Opened
-from sslsniff.core.model import LossCause
+from sslsniff.core.losses import LossCause
 from sslsniff.kernel.memory.ring_set import RingSet
 from sslsniff.preload.preload_capture import PreloadCapture
 from sslsniff.preload.unseen_libraries import UnseenLibraries

@@ -7,7 +7,8 @@ from typing import Any
 import orjson
 import pytest
 
-from sslsniff.core.model import Chunk, Connection, Direction, LossCause
+from sslsniff.core.losses import LossCause
+from sslsniff.core.model import Chunk, Connection, Direction
 from sslsniff.decoders.messages import Frame, Side
 from sslsniff.screen.captured import capture_store
 from sslsniff.screen.captured.capture_store import Store

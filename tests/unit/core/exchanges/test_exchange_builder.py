@@ -5,7 +5,8 @@ from h2.config import H2Configuration
 from h2.connection import H2Connection
 
 from sslsniff.core.exchanges.exchange_builder import ExchangeBuilder
-from sslsniff.core.model import Connection, Direction, LossCause
+from sslsniff.core.losses import LossCause
+from sslsniff.core.model import Connection, Direction
 from sslsniff.core.sink import Sink
 from sslsniff.decoders.messages import Side
 from tests.unit.core.exchanges.wire import READ, REQUEST, RESPONSE, WRITE, Wire

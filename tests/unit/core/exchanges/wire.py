@@ -1,7 +1,8 @@
 """A connection that is driven by hand, through the real decoders."""
 
 from sslsniff.core.exchanges.exchange_builder import ExchangeBuilder
-from sslsniff.core.model import Chunk, Connection, Direction, Exchange, LossCause, Process
+from sslsniff.core.losses import LossCause
+from sslsniff.core.model import Chunk, Connection, Direction, Exchange, Process
 from sslsniff.core.roles import Roles
 from sslsniff.core.sink import Sink, Summary
 from sslsniff.decoders.messages import Frame, Side, Undecoded

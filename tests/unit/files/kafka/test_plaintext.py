@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from sslsniff.core.events import Addresses, Closed, Data, Event, Opened
 from sslsniff.core.flows import Flows
-from sslsniff.core.model import Address, Chunk, Connection, Direction, LossCause
+from sslsniff.core.losses import LossCause
+from sslsniff.core.model import Address, Chunk, Connection, Direction
 from sslsniff.files.kafka import schema
 from sslsniff.files.kafka.plaintext import CLOSED, ReceivedConnection, parse
 from sslsniff.files.kafka.topic_writer import MOST_MESSAGE_BYTES

@@ -4,7 +4,7 @@ import pytest
 
 from sslsniff.analysis.stripped_fitting import fit_without_symbols
 from sslsniff.elf.elf_file import Elf
-from sslsniff.libraries.boringssl.ssl_functions import find_ssl_functions
+from sslsniff.libraries.boringssl.functions_without_symbols import find_ssl_functions
 from sslsniff.matching.object_layout import ObjectLayout
 from sslsniff.matching.probe_set import ReturnStyle
 from tests.boringssl.judging import FIELDS, judge_fields, misplaced_probes, read_truth

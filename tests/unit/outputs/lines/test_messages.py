@@ -10,7 +10,8 @@ from typing import Any, TextIO
 import pytest
 
 from sslsniff.core.exchanges.exchange_builder import ExchangeBuilder
-from sslsniff.core.model import Chunk, Direction, InnerMessage, LossCause
+from sslsniff.core.losses import LossCause
+from sslsniff.core.model import Chunk, Direction, InnerMessage
 from sslsniff.core.sink import Sink
 from sslsniff.decoders.messages import Side, WebSocketMessage
 from sslsniff.filters.filtered import FilteredSink

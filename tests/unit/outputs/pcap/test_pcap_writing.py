@@ -10,7 +10,8 @@ import pytest
 
 from sslsniff import decode
 from sslsniff.core.errors import OutputError
-from sslsniff.core.model import Address, Connection, Loss, LossCause
+from sslsniff.core.losses import Loss, LossCause
+from sslsniff.core.model import Address, Connection
 from sslsniff.core.sink import Summary
 from sslsniff.decoders.messages import Side
 from sslsniff.outputs.pcap.capture_writer import HELD_BYTES, PcapSink

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only
  *
- * What all events share: their header, the ids of connections, and how a loss is counted.
+ * What all events share: their header, and the ids of connections.
  */
 #pragma once
 
@@ -20,13 +20,4 @@ static __always_inline void fill_header(struct event_header *header, u16 kind, u
 	header->tid = tid;
 	header->time_ns = bpf_ktime_get_ns();
 	header->connection = connection;
-}
-
-/* Count a loss of plaintext; `cut`: enum cut. A subprogram: the verifier need not follow each way through it at each call. */
-SUBPROGRAM int lose(u64 cut, u64 bytes)
-{
-	/* The counters are in the order of enum cut, two for each. */
-	count(COUNTER_RING_FULL_EVENTS + 2 * cut, 1);
-	count(COUNTER_RING_FULL_BYTES + 2 * cut, bytes);
-	return 0;
 }

@@ -11,7 +11,7 @@ import pytest
 from sslsniff.cli.tls_functions import print_tls_functions
 from sslsniff.core.errors import ElfError
 from sslsniff.elf.elf_file import Elf
-from sslsniff.libraries.boringssl.ssl_functions import find_ssl_functions
+from sslsniff.libraries.boringssl.functions_without_symbols import find_ssl_functions
 from sslsniff.matching.stripped.evidence import FoundSsl
 
 CACHE = Path(__file__).parents[4] / ".cache"

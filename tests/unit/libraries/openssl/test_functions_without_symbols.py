@@ -9,9 +9,9 @@ import pytest
 
 from sslsniff.core.errors import ElfError
 from sslsniff.elf.elf_file import Elf
+from sslsniff.libraries.openssl.functions_without_symbols import find_openssl_functions
 from sslsniff.libraries.openssl.layout import read_openssl_layout
 from sslsniff.libraries.openssl.named_fields import NAMES
-from sslsniff.libraries.openssl.openssl_functions import find_openssl_functions
 from sslsniff.matching.object_layout import ObjectLayout
 from sslsniff.matching.stripped.evidence import FoundSsl
 from tests import libraries

@@ -7,11 +7,11 @@ import pytest
 from sslsniff.analysis import result_cache
 from sslsniff.analysis.attachments import make_attachment
 from sslsniff.elf.elf_file import Elf
-from sslsniff.libraries.openssl.found_plan import missing_functions, plan_found_functions
-from sslsniff.libraries.openssl.openssl_functions import find_openssl_functions
+from sslsniff.libraries.openssl.functions_without_symbols import find_openssl_functions
+from sslsniff.libraries.openssl.plan_without_symbols import missing_functions, plan_found_functions
 from sslsniff.matching.probe_set import Attachment, Refusal, ReturnStyle
 from sslsniff.matching.rows import At
-from tests.unit.libraries.openssl.test_openssl_functions import (  # noqa: F401 - fixtures
+from tests.unit.libraries.openssl.test_functions_without_symbols import (  # noqa: F401 - fixtures
     find,
     program,
     stripped,
