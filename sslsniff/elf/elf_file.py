@@ -12,7 +12,7 @@ import os
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import NamedTuple, Self
+from typing import NamedTuple, Protocol, Self
 
 from sslsniff.core.errors import ElfError
 from sslsniff.elf import file_format
@@ -59,6 +59,19 @@ class WantedDebugFile(NamedTuple):
     name: str | None
 
 
+class FileOpener(Protocol):
+    """Opens files beside a program, for a process that may not open any.
+
+    Only root and the program's owner can have written them. The opener closes them.
+    """
+
+    def offers(self, wanted: WantedDebugFile, /) -> Sequence[tuple[str, int]]:
+        """Return path and descriptor of each file that may be the ``wanted`` debug file."""
+
+    def trusted(self, path: str, /) -> int | None:
+        """Return the descriptor of the file at ``path``; None: there is none that counts."""
+
+
 class Elf:
     """An open ELF file; a context manager. Raises ``ElfError`` for others, and if it is cut off.
 
@@ -69,6 +82,7 @@ class Elf:
     ``debug_file``: the path of the file with ``add_symbols``'s symbols; None: none were added.
     ``offered``: path and descriptor of each open file that may be its debug file; None: not opened.
     ``wanted``: the debug file that was searched; None: there was no search.
+    ``opener``: opens the files beside it; None: this process opens them.
     """
 
     def __init__(self, path: str, file: int | None = None, *, is_debug: bool = False) -> None:
@@ -76,6 +90,7 @@ class Elf:
         self.debug_file: str | None = None
         self.offered: Sequence[tuple[str, int]] | None = None
         self.wanted: WantedDebugFile | None = None
+        self.opener: FileOpener | None = None
         self._closing: list[Callable[[], object]] = []
         self._parts: dict[_MappedPart, bytes] = {}
         if file is None:
