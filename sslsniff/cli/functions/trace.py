@@ -50,10 +50,19 @@ def trace(arguments: Sequence[str]) -> int:
     asked = TRACE.parse(arguments)
     control = CaptureControl(asked[END_WITHIN])  # signals end this process until it traces
     privileges.require()
+    from sslsniff.cli.functions import trace_planning  # noqa: F401 - before the fork: see below
+    from sslsniff.functions.workers.file_reader import FileReaders
+
+    # This and what starts the program fork: before any thread is started. Modules that the process
+    # of the workers needs, too, are imported before, others by both at the same time.
+    with FileReaders() as readers:
+        return _trace(asked, control, readers)
+
+
+def _trace(asked: Asked, control: CaptureControl, readers: "FileReaders") -> int:
     from sslsniff.cli.functions.chosen_calls import check_call_outputs
     from sslsniff.functions.capture.function_capture import require_kernel
     from sslsniff.functions.capture.traced_files import traced_files
-    from sslsniff.functions.workers.file_reader import FileReaders
     from sslsniff.kernel.loaders.loading import require_library
 
     require_kernel()
@@ -62,10 +71,9 @@ def trace(arguments: Sequence[str]) -> int:
     standard = sys.stdout if asked[FILE] is None else sys.stderr
     check_call_outputs(asked, standard)  # before debug info is read, which may take long
     files = traced_files(asked[FILE], asked[PID], asked[LIB])
-    with FileReaders() as readers:  # this and the next fork: before any thread is started
-        places = _plan(files, asked, readers)
-        held = _start_held(asked)
-        is_whole = _trace_places(places, held, asked, standard, control, readers)
+    places = _plan(files, asked, readers)
+    held = _start_held(asked)
+    is_whole = _trace_places(places, held, asked, standard, control, readers)
     control.done()
     return held.finish(control, is_whole=is_whole) if held else int(not is_whole)
 
