@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sslsniff.elf import debug_files
-from sslsniff.elf.elf_file import WantedDebugFile
+from sslsniff.elf.wanted_files import WantedDebugFile
 from sslsniff.libraries.go import plan as go_tls
 from sslsniff.libraries.rustls import rustls_fitting
 from sslsniff.libraries.rustls.plan import METHODS

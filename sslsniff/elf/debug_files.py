@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sslsniff.core.errors import ElfError
-from sslsniff.elf.elf_file import Elf, WantedDebugFile
+from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.symbols import Symbols
+from sslsniff.elf.wanted_files import WantedDebugFile
 from sslsniff.kernel.regular_files import open_regular
 
 FOLDER = "/usr/lib/debug"

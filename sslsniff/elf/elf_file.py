@@ -12,13 +12,14 @@ import os
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Self
 
 from sslsniff.core.errors import ElfError
 from sslsniff.elf import file_format
 from sslsniff.elf.mapped_file import FileMemory, Region
 from sslsniff.elf.symbols import Function, ProvedFunctions, Symbol, Symbols
 from sslsniff.elf.unwind_table import NO_UNWIND_TABLE, UnwindTable
+from sslsniff.elf.wanted_files import FileOpener, WantedDebugFile
 from sslsniff.kernel.regular_files import NotRegularError, open_regular
 
 _CLASS_64 = 2
@@ -49,26 +50,6 @@ class _Section(NamedTuple):
     flags: int
     link: int
     part: _MappedPart
-
-
-class WantedDebugFile(NamedTuple):
-    """How a file identifies its separate debug file: build id, name (``.gnu_debuglink``)."""
-
-    build_id: str | None
-    name: str | None
-
-
-class FileOpener(Protocol):
-    """Opens files beside a program, for a process that may not open any.
-
-    Only root and the program's owner can have written them. The opener closes them.
-    """
-
-    def offers(self, wanted: WantedDebugFile, /) -> Sequence[tuple[str, int]]:
-        """Return path and descriptor of each file that may be the ``wanted`` debug file."""
-
-    def trusted(self, path: str, /) -> int | None:
-        """Return the descriptor of the file at ``path``; None: there is none that counts."""
 
 
 class Elf:

@@ -8,8 +8,9 @@ from typing import Any, Self, TypeVar
 from sslsniff.analysis.analysis_process import AnalysisProcess, WorkerProgram
 from sslsniff.core.errors import ElfError, SslsniffError
 from sslsniff.elf.debug_files import Offer, open_offers, open_trusted
-from sslsniff.elf.elf_file import WantedDebugFile, open_file
+from sslsniff.elf.elf_file import open_file
 from sslsniff.elf.file_format import code_parts, is_elf
+from sslsniff.elf.wanted_files import WantedDebugFile
 from sslsniff.functions.workers import requests
 from sslsniff.functions.workers.checked_fields import INVALID, optional_text, text
 from sslsniff.functions.workers.message_channel import MessageChannel, MessageError
@@ -28,10 +29,10 @@ _REMEDY = "see readelf or objdump"
 _Answer = TypeVar("_Answer")
 
 
-def _file_worker() -> WorkerProgram:
-    from sslsniff.functions.workers import file_worker
+def _tracing_worker() -> WorkerProgram:
+    from sslsniff.functions.workers.tracing_worker import WORKER
 
-    return file_worker
+    return WORKER
 
 
 class UnreadFileError(ElfError):
@@ -42,10 +43,11 @@ class FileReaders:
     """The workers that look into files, and the process that they are forked from.
 
     A context manager, made before a thread is started: it forks.
+    ``load_program``: as of ``AnalysisProcess``; by default, for files of traced programs.
     """
 
-    def __init__(self) -> None:
-        self._process = AnalysisProcess(_file_worker)
+    def __init__(self, load_program: Callable[[], WorkerProgram] = _tracing_worker) -> None:
+        self._process = AnalysisProcess(load_program)
         self._process.prepare(at_once=True)
         self._readers: list[FileReader] = []
 

@@ -1,4 +1,4 @@
-"""The worker that looks into the file of a traced program: without rights, and limited.
+"""A worker that looks into one file: without rights, and limited.
 
 It is forked from a process that has imported all modules (``analysis_process``), and answers
 ``requests`` on its socket. What is wrong is an answer, too: ``{"error": ...}`` as a user reads it,
@@ -9,26 +9,21 @@ the worker, so sslsniff checks each answer (``file_reader``).
 import os
 import resource
 import socket
-from collections.abc import Callable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from sslsniff.analysis.confinement import confine
 from sslsniff.core.errors import SslsniffError
-from sslsniff.elf.elf_file import Elf, WantedDebugFile
+from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.readable_names import readable_name
+from sslsniff.elf.wanted_files import WantedDebugFile
 from sslsniff.functions.dwarf import scanner
-from sslsniff.functions.places.file_plans import plan_places, plan_served_functions
-from sslsniff.functions.stacks.code_file import CodeFile
-from sslsniff.functions.values.go_type_names import GoTypeNames
 from sslsniff.functions.workers import requests
-from sslsniff.functions.workers.code_messages import frame_row, place_rows
 from sslsniff.functions.workers.message_channel import (
     MOST_MESSAGE_BYTES,
     LongMessageError,
     MessageChannel,
 )
-from sslsniff.functions.workers.plan_messages import plans_message
 from sslsniff.kernel import resource_limits
 from sslsniff.kernel.resource_limits import OverTimeError
 from sslsniff.machine_code.instructions import disassemble
@@ -38,26 +33,39 @@ MOST_MEMORY_BYTES = 2 << 30
 """How much address space a worker may take; all 115,000 functions of Node.js take 180 MB."""
 
 
-def import_all() -> None:
-    """Import the modules that a worker needs: it cannot open files later."""
-    disassemble(b"\xc3", 0)  # imports capstone
-    readable_name("_Z1fv")  # imports pyderust and cpp_demangle
-    scanner.load_library()
-    distances.load_library()
+class FileWorker:
+    """What a worker runs (``WorkerProgram``).
 
-
-def run(channel: socket.socket, parent: int, cpu_s: int) -> NoReturn:
-    """Run a worker, in the child of a fork: answer requests until there are no more.
-
-    ``cpu_s``: the limit in seconds of CPU for all of them.
+    ``answers``: by what a request asks for, what returns the result, in the form of JSON.
+    ``import_more``: imports the modules that these import late.
     """
-    try:
-        resource_limits.raise_when_over_time()
-        open_files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)  # split units have one each
-        confine(parent, cpu_s, MOST_MEMORY_BYTES, open_files)
-        _Server(MessageChannel(channel), cpu_s).serve()
-    finally:
-        os._exit(0)
+
+    def __init__(
+        self, answers: Mapping[str, "Answer"], import_more: Callable[[], None] = lambda: None
+    ) -> None:
+        self._answers = answers
+        self._import_more = import_more
+
+    def import_all(self) -> None:
+        """Import the modules that a worker needs: it cannot open files later."""
+        disassemble(b"\xc3", 0)  # imports capstone
+        readable_name("_Z1fv")  # imports pyderust and cpp_demangle
+        scanner.load_library()
+        distances.load_library()
+        self._import_more()
+
+    def run(self, channel: socket.socket, parent: int, cpu_s: int) -> NoReturn:
+        """Run a worker, in the child of a fork: answer requests until there are no more.
+
+        ``cpu_s``: the limit in seconds of CPU for all of them.
+        """
+        try:
+            resource_limits.raise_when_over_time()
+            open_files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)  # split units have one each
+            confine(parent, cpu_s, MOST_MEMORY_BYTES, open_files)
+            _Server(MessageChannel(channel), self._answers, cpu_s).serve()
+        finally:
+            os._exit(0)
 
 
 class _AskingOpener:
@@ -83,29 +91,27 @@ class _AskingOpener:
         return list(zip(paths, files, strict=False))
 
 
-class _OpenFile:
-    """The file that a worker looks into."""
+class OpenFile:
+    """The file that a worker looks into; ``kept``: what answers keep for later ones."""
 
     def __init__(self, path: str, file: int, opener: _AskingOpener) -> None:
         self.elf = Elf(path, file)
         self.elf.opener = opener
+        self.kept: dict[str, Any] = {}
 
-    @cached_property
-    def code(self) -> CodeFile:
-        return CodeFile(self.elf, "")
 
-    @cached_property
-    def go_types(self) -> GoTypeNames:
-        return GoTypeNames(self.elf)
+Answer = Callable[[OpenFile, dict[str, Any]], Any]
+"""Returns the result for a request; it may raise anything."""
 
 
 class _Server:
     """Answers the requests about one file."""
 
-    def __init__(self, channel: MessageChannel, cpu_s: int) -> None:
+    def __init__(self, channel: MessageChannel, answers: Mapping[str, Answer], cpu_s: int) -> None:
         self._channel = channel
+        self._answers = answers
         self._cpu_s = cpu_s
-        self._file: _OpenFile | None = None
+        self._file: OpenFile | None = None
 
     def serve(self) -> None:
         while True:
@@ -121,11 +127,11 @@ class _Server:
         try:
             if request["do"] == requests.OPEN:
                 opener = _AskingOpener(self._channel)
-                self._file = _OpenFile(request["path"], files[0], opener)
+                self._file = OpenFile(request["path"], files[0], opener)
                 return {"result": None}
             if self._file is None:
                 return {"failed": "no file"}
-            return {"result": _ANSWERS[request["do"]](self._file, request)}
+            return {"result": self._answers[request["do"]](self._file, request)}
         except OverTimeError:
             return {"over": f"{self._cpu_s} s of CPU"}
         except MemoryError:
@@ -134,32 +140,3 @@ class _Server:
             return requests.error_message(error)
         except Exception as error:  # a damaged file can lead to any
             return {"failed": type(error).__name__}
-
-
-def _places(file: _OpenFile, request: dict[str, Any]) -> Any:
-    return plans_message([*plan_places(file.elf, requests.parse_wanted(request))])
-
-
-def _served(file: _OpenFile, request: dict[str, Any]) -> Any:
-    return plans_message([plan_served_functions(file.elf, requests.parse_wanted(request))])
-
-
-def _type_name(file: _OpenFile, request: dict[str, Any]) -> Any:
-    return file.go_types.at(request["address"])
-
-
-def _frame(file: _OpenFile, request: dict[str, Any]) -> Any:
-    return frame_row(file.code.call_frame(request["address"]))
-
-
-def _code(file: _OpenFile, request: dict[str, Any]) -> Any:
-    return place_rows(file.code.places(request["address"]))
-
-
-_ANSWERS: dict[str, Callable[[_OpenFile, dict[str, Any]], Any]] = {
-    requests.PLACES: _places,
-    requests.SERVED: _served,
-    requests.TYPE_NAME: _type_name,
-    requests.FRAME: _frame,
-    requests.CODE: _code,
-}

@@ -13,7 +13,7 @@ import pytest
 from sslsniff.core.errors import ElfError, FilterError, TargetError
 from sslsniff.functions.conditions.condition_parser import parse_condition
 from sslsniff.functions.places.plans import PlanOptions, WantedPlaces
-from sslsniff.functions.workers import file_reader, file_worker
+from sslsniff.functions.workers import file_reader, tracing_worker
 from sslsniff.functions.workers.file_reader import FileReaders, UnreadFileError
 from sslsniff.functions.workers.read_code import LACK_FUNCTIONS, ReadCode
 from sslsniff.functions.workers.read_plans import read_plans
@@ -130,7 +130,7 @@ def test_a_program_is_traced_after_damage_ends_its_worker_with_an_error(
     def fails(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setitem(file_worker._ANSWERS, "places", fails)
+    monkeypatch.setitem(tracing_worker.ANSWERS, "places", fails)
     with FileReaders() as readers, pytest.raises(ElfError) as raised:
         read_plans(readers.open(str(program)), LARGER)
     assert str(raised.value) == f"{program} cannot be read (ZeroDivisionError): {REMEDY}"
