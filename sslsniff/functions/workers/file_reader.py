@@ -2,11 +2,12 @@
 
 import contextlib
 import os
+import time
 from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
 from sslsniff.analysis.analysis_process import AnalysisProcess, WorkerProgram
-from sslsniff.core.errors import ElfError, SslsniffError
+from sslsniff.core.errors import NO_TIME, ElfError, SslsniffError
 from sslsniff.elf.debug_files import Offer, open_offers, open_trusted
 from sslsniff.elf.elf_file import open_file
 from sslsniff.elf.file_format import code_parts, is_elf
@@ -19,6 +20,8 @@ MOST_CPU_S = 600
 """Seconds of CPU for a file; all 115,000 functions of Node.js take 25."""
 MOST_WAIT_S = 2 * MOST_CPU_S
 """How long an answer may take, by the clock: its disk may not answer, or a hostile worker."""
+MOST_ANSWER_BYTES = 32 << 20
+"""Of an answer that is no plan: 1,000 functions with the longest names have about 10 MB."""
 MOST_WORKERS = 128
 """Files that are looked into at once: each has a process of its own."""
 
@@ -94,7 +97,7 @@ class FileReader:
         self.code = code_parts(file)
         self._process = process
         self._questions = 0
-        self._refusal: UnreadFileError | None = None
+        self._refusal: tuple[str, str] | None = None
         self._number, self._socket = process.start_worker(MOST_CPU_S)
         self._socket.settimeout(MOST_WAIT_S)
         self._channel = MessageChannel(self._socket)
@@ -118,22 +121,26 @@ class FileReader:
         parse: Callable[[Any], _Answer],
         *files: int,
         condition: str | None = None,
+        most_bytes: int = MOST_ANSWER_BYTES,
     ) -> _Answer:
         """Return what ``parse`` makes of the worker's answer to ``request``.
 
         ``parse``: raises one of ``INVALID`` for an answer in a wrong form.
-        ``condition``: the text that may be wrong. Raises ``SslsniffError``: that of the worker, or
-        ``ElfError`` if the file is not read, then each time.
+        ``condition``: the text that may be wrong. ``most_bytes``: of the answer.
+        Raises ``SslsniffError``: that of the worker, or ``UnreadFileError``, then each time.
         """
         if self._refusal is not None:
-            raise self._refusal
+            raise UnreadFileError(*self._refusal)
         try:
             self._channel.send(request, files)
-            answer = self._receive()
+            answer = self._receive(most_bytes)
         except MessageError:
             raise self._refused(
                 f"{self.path} cannot be read: the process that did so ended or does not answer"
             ) from None
+        except BaseException:  # at the end of the trace; what comes is not the next one's answer
+            self._refused(f"{self.path} is not read to its end", NO_TIME)
+            raise
         error: SslsniffError
         try:
             if "error" in answer:
@@ -148,15 +155,17 @@ class FileReader:
             error = self._refused(f"{self.path} cannot be read: what was found makes no sense")
         raise error
 
-    def _refused(self, fact: str) -> UnreadFileError:
+    def _refused(self, fact: str, remedy: str = _REMEDY) -> UnreadFileError:
+        """End the worker, and return the error of this and of all later requests."""
         self.close()
-        self._refusal = UnreadFileError(fact, _REMEDY)
-        return self._refusal
+        self._refusal = fact, remedy
+        return UnreadFileError(*self._refusal)
 
-    def _receive(self) -> dict[str, Any]:
+    def _receive(self, most_bytes: int) -> dict[str, Any]:
         """Return the worker's answer; answer its questions before it. Raises ``MessageError``."""
+        until_s = time.monotonic() + MOST_WAIT_S
         while True:
-            message = self._channel.receive()
+            message = self._channel.receive(until_s, most_bytes)
             if not isinstance(message, dict):
                 raise MessageError
             if "do" not in message:

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,19 +41,23 @@ class MessageChannel:
         except OSError as error:
             raise MessageError from error
 
-    def receive(self) -> Any:
-        """Return the next message; open files that come with it are not taken.
+    def receive(self, until_s: float, most_bytes: int = MOST_MESSAGE_BYTES) -> Any:
+        """Return the next message of one who is not trusted, without files that come with it.
 
-        Raises ``MessageError``.
+        ``until_s``: until when it must be there, by the monotonic clock. Raises ``MessageError``.
         """
         data = bytearray()
         while True:
+            left_s = until_s - time.monotonic()
+            if left_s <= 0:
+                raise MessageError
+            self._socket.settimeout(left_s)
             try:
                 piece = self._socket.recv(1 + _PIECE_BYTES)
             except OSError as error:
                 raise MessageError from error
             data += piece[1:]
-            if not piece or len(data) > MOST_MESSAGE_BYTES:
+            if not piece or len(data) > most_bytes:
                 raise MessageError
             if piece[:1] == _LAST:
                 return _parsed(data)

@@ -8,6 +8,7 @@ from sslsniff.functions.values.fetch_program import RuntimeTypeName
 from sslsniff.functions.workers import requests
 from sslsniff.functions.workers.code_messages import parse_type_name
 from sslsniff.functions.workers.file_reader import FileReader
+from sslsniff.functions.workers.message_channel import MOST_MESSAGE_BYTES
 from sslsniff.functions.workers.plan_messages import PlannedFile, parse_plans
 
 _MOST_TYPES = 65_536
@@ -34,6 +35,7 @@ def read_plans(
         {"do": do} | requests.wanted_message(wanted),
         partial(parse_plans, file=file),
         condition=condition and condition.text,
+        most_bytes=MOST_MESSAGE_BYTES,
     )
 
 

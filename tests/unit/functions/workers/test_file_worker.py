@@ -124,9 +124,25 @@ def test_one_that_does_not_answer_is_refused(
 
 
 @pytest.mark.tools
-def test_a_program_is_traced_after_damage_ends_its_worker_with_an_error(
-    program: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_answer_that_is_not_waited_for_is_not_that_of_the_next_request(
+    program: Path, readers: FileReaders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A trace can be ended while it waits for names; its summary may have names, too."""
+    reader = readers.open(str(program))
+    monkeypatch.setattr(reader, "_receive", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        read_plans(reader, LARGER)
+    monkeypatch.undo()
+    with pytest.raises(UnreadFileError, match="not read to its end: allow more time with"):
+        read_plans(reader, LARGER)
+
+
+def interrupt(_: int) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.tools
+def test_an_unknown_error_is_named(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object) -> None:
         raise ZeroDivisionError
 

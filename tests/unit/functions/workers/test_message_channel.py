@@ -3,6 +3,7 @@
 import os
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,6 +26,10 @@ def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
         yield one, other
 
 
+def later() -> float:
+    return time.monotonic() + 10
+
+
 @pytest.mark.parametrize("length", [0, 1, (32 << 10) - 2, (32 << 10) - 1, 32 << 10, 3 << 20])
 def test_messages_arrive_whole(ends: tuple[socket.socket, socket.socket], length: int) -> None:
     sent, received = map(MessageChannel, ends)
@@ -36,7 +41,7 @@ def test_messages_arrive_whole(ends: tuple[socket.socket, socket.socket], length
 
     sender = threading.Thread(target=send)
     sender.start()
-    assert [received.receive(), received.receive()] == [text, "next"]
+    assert [received.receive(later()), received.receive(later())] == [text, "next"]
     sender.join()
 
 
@@ -57,7 +62,7 @@ def test_what_is_no_message_is_an_error(
     ends[0].send(piece)
     ends[0].close()
     with pytest.raises(MessageError):
-        MessageChannel(ends[1]).receive()
+        MessageChannel(ends[1]).receive(later())
 
 
 def test_a_message_is_not_endless(
@@ -70,4 +75,23 @@ def test_a_message_is_not_endless(
     for _ in range(4):
         ends[0].send(b"+" + b"x" * 30)
     with pytest.raises(MessageError):
-        received.receive()
+        received.receive(later(), 100)
+
+
+def test_an_end_that_sends_nothing_on_and_on_is_not_waited_for(
+    ends: tuple[socket.socket, socket.socket],
+) -> None:
+    is_over = threading.Event()
+
+    def send() -> None:
+        while not is_over.wait(0.001):
+            ends[0].send(b"+")
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    try:
+        with pytest.raises(MessageError):
+            MessageChannel(ends[1]).receive(time.monotonic() + 0.2)
+    finally:
+        is_over.set()
+        sender.join()
