@@ -134,6 +134,24 @@ def symbol_tables(path: Path, count: int = 60_000) -> Path:
     return _write(path, at + _PAGE + len(strings), [], sections, parts)
 
 
+def with_long_section(program: Path, name: str, path: Path, size: int = 3 << 30) -> Path:
+    """A copy of a program, one of whose sections begins where the copy ends, and has 3 GB."""
+    data = bytearray(program.read_bytes())
+    _, _, _, _, _, _, table, *_, count, names = _HEADER.unpack_from(data)
+    spots = [table + index * _SECTION_HEADER.size for index in range(count)]
+    headers = [_SECTION_HEADER.unpack_from(data, each) for each in spots]
+    strings_at = headers[names][4]
+    for spot, header in zip(spots, headers, strict=True):
+        if data[strings_at + header[0] :].startswith(name.encode() + b"\0"):
+            changed = (*header[:4], len(data), size, *header[6:])
+            _SECTION_HEADER.pack_into(data, spot, *changed)
+    with path.open("wb") as file:
+        file.write(data)
+        file.truncate(len(data) + size)
+    path.chmod(0o755)
+    return path
+
+
 KINDS: dict[str, Callable[[Path], Path]] = {
     each.__name__: each for each in (notes, names, debug_link, unwind_table, symbol_tables)
 }

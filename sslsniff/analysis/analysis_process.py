@@ -5,7 +5,7 @@ workers need and drops all privileges. It never reads a file itself.
 
 It gets orders on a socket, one in each message, and answers none:
 
-- prepare;
+- prepare, after a pause or at once;
 - start a worker, with its number, its limit in seconds of CPU or 0, and its end of a socket;
 - stop the worker with a number.
 """
@@ -16,8 +16,9 @@ import select
 import signal
 import socket
 import struct
+from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 from sslsniff.core.garbage_collection import collector_off
 from sslsniff.kernel import privileges
@@ -28,21 +29,46 @@ _PAUSE_S = 0.5  # a command that starts, or sslsniff if it ends at once, needs t
 _FIRST_TO_KILL = b"1000"  # proc(5), oom_score_adj: the first to be killed if memory is short
 
 
-class AnalysisProcess:
-    """Starts the process, and sends it orders."""
+class WorkerProgram(Protocol):
+    """The module that a worker runs."""
 
-    def __init__(self) -> None:
+    def import_all(self) -> None:
+        """Import the modules that a worker needs: it cannot open files later."""
+
+    def run(self, channel: socket.socket, parent: int, cpu_s: int) -> NoReturn:
+        """Run a worker, in the child of a fork, until ``channel`` is closed.
+
+        ``cpu_s``: the limit in seconds of CPU; 0: each request has its own limit.
+        """
+
+
+def _file_analysis() -> WorkerProgram:
+    from sslsniff.analysis import worker
+
+    return worker
+
+
+class AnalysisProcess:
+    """Starts the process, and sends it orders.
+
+    ``load_program``: imports what its workers run, in that process; by default ``worker``.
+    """
+
+    def __init__(self, load_program: Callable[[], WorkerProgram] = _file_analysis) -> None:
         self._orders, child_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._workers = 0
         parent = os.getpid()
         self.pid = os.fork()
         if self.pid == 0:
-            _run(child_end.detach(), parent)
+            _run(child_end.detach(), parent, load_program)
         child_end.close()
 
-    def prepare(self) -> None:
-        """Let it import what workers need, and drop its privileges, in ``_PAUSE_S``."""
-        self._send(_PREPARE)
+    def prepare(self, *, at_once: bool = False) -> None:
+        """Let it import what workers need, and drop its privileges, in ``_PAUSE_S``.
+
+        ``at_once``: now, because a worker is needed soon.
+        """
+        self._send(_PREPARE, value=int(at_once))
 
     def start_worker(self, cpu_s: int) -> tuple[int, socket.socket]:
         """Return the number of a new worker, and a socket to it: see ``worker``.
@@ -75,7 +101,7 @@ class AnalysisProcess:
             socket.send_fds(self._orders, [_ORDER.pack(kind, number, value)], files)
 
 
-def _run(orders: int, parent: int) -> NoReturn:
+def _run(orders: int, parent: int, load_program: Callable[[], WorkerProgram]) -> NoReturn:
     """Run the process, in the child of a fork."""
     try:
         os.setsid()  # Ctrl-C is for sslsniff only
@@ -92,7 +118,7 @@ def _run(orders: int, parent: int) -> NoReturn:
         for _ in range(3):
             os.open(os.devnull, os.O_RDWR)
         privileges.end_with(parent)
-        _Forker(socket.socket(fileno=orders), parent).serve()
+        _Forker(socket.socket(fileno=orders), parent, load_program).serve()
     finally:
         os._exit(0)
 
@@ -100,9 +126,12 @@ def _run(orders: int, parent: int) -> NoReturn:
 class _Forker:
     """Executes the orders: forks and ends workers."""
 
-    def __init__(self, orders: socket.socket, parent: int) -> None:
+    def __init__(
+        self, orders: socket.socket, parent: int, load_program: Callable[[], WorkerProgram]
+    ) -> None:
         self._orders = orders
         self._parent = parent
+        self._load_program = load_program
         self._pids: dict[int, int] = {}
         self._dying: set[int] = set()
         self._is_prepared = False
@@ -121,8 +150,10 @@ class _Forker:
             if not order:
                 return  # sslsniff has ended, and workers end with this process
             kind, number, value = _ORDER.unpack(order)
-            if kind == _PREPARE:
+            if kind == _PREPARE and not value:
                 is_to_prepare = True
+            elif kind == _PREPARE:
+                self._prepare()
             elif kind == _STOP:
                 self._stop(number)
             else:
@@ -133,9 +164,7 @@ class _Forker:
         if self._is_prepared:
             return
         with collector_off():
-            from sslsniff.analysis import worker
-
-            worker.import_all()
+            self._load_program().import_all()
             with contextlib.suppress(OSError):
                 Path("/proc/self/oom_score_adj").write_bytes(_FIRST_TO_KILL)
             privileges.drop_all_and_user()
@@ -153,10 +182,8 @@ class _Forker:
             self._pids[number] = pid
             os.close(file)
             return
-        from sslsniff.analysis import worker
-
         self._orders.close()
-        worker.run(socket.socket(fileno=file), parent, cpu_s)
+        self._load_program().run(socket.socket(fileno=file), parent, cpu_s)
 
     def _stop(self, number: int) -> None:
         pid = self._pids.pop(number, None)

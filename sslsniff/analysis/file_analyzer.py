@@ -14,8 +14,8 @@ from sslsniff.analysis import result_cache
 from sslsniff.analysis.analysis_process import AnalysisProcess
 from sslsniff.analysis.queue import Job, Queue
 from sslsniff.core.debug_log import DebugLog
-from sslsniff.elf.elf_file import WantedDebugFile
 from sslsniff.elf.file_format import code_spans
+from sslsniff.elf.wanted_files import WantedDebugFile
 from sslsniff.libraries.supported import PLANS
 from sslsniff.matching.explained import explained
 from sslsniff.matching.probe_set import Attachment, Refusal, ReturnStyle

@@ -13,7 +13,7 @@ from typing import Any
 from sslsniff.analysis.analysis_process import AnalysisProcess
 from sslsniff.analysis.worker_messages import LARGEST_MESSAGE_BYTES
 from sslsniff.elf.debug_files import Offer, open_offers
-from sslsniff.elf.elf_file import WantedDebugFile
+from sslsniff.elf.wanted_files import WantedDebugFile
 from sslsniff.matching.probe_set import ReturnStyle
 
 _MOST_JOB_S = 60.0

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sslsniff.elf import debug_files
-from sslsniff.elf.elf_file import WantedDebugFile
+from sslsniff.elf.wanted_files import WantedDebugFile
 from sslsniff.libraries.supported import PLANS, SEARCHES, WITHOUT_SYMBOLS
 from sslsniff.machine_code import conventions
 from sslsniff.machine_code.probe_sites import Cost

@@ -14,19 +14,19 @@ import importlib
 import json
 import os
 import pkgutil
-import resource
 import socket
 from typing import Any, NoReturn
 
 from sslsniff import libraries
 from sslsniff.analysis import result_cache
 from sslsniff.analysis.attachments import make_attachment
+from sslsniff.analysis.confinement import confine
 from sslsniff.analysis.stripped_fitting import LongSearchError
 from sslsniff.analysis.worker_messages import LARGEST_MESSAGE_BYTES
 from sslsniff.core.errors import ElfError
 from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.symbols import demangle
-from sslsniff.kernel import privileges, resource_limits, seccomp
+from sslsniff.kernel import resource_limits
 from sslsniff.kernel.resource_limits import OverTimeError
 from sslsniff.machine_code.instructions import disassemble
 from sslsniff.machine_code.stripped.distances import load_library
@@ -78,20 +78,9 @@ def run(channel: socket.socket, parent: int, cpu_s: int) -> NoReturn:
 
 
 def _confine(parent: int, cpu_s: int) -> None:
-    privileges.end_with(parent)
-    most_of = {
-        resource.RLIMIT_AS: resource_limits.address_space() + MOST_MEMORY_BYTES,
-        resource.RLIMIT_NOFILE: _MOST_OPEN_FILES,
-        resource.RLIMIT_FSIZE: 0,
-        resource.RLIMIT_CORE: 0,
-    }
-    for kind, most in most_of.items():
-        resource_limits.lower(kind, most, most)
-    if cpu_s:
-        resource_limits.end_after(cpu_s)
     if cpu_s >= _NICE_FROM_S:
         os.nice(_NICE)
-    seccomp.allow_only_computing()
+    confine(parent, cpu_s, MOST_MEMORY_BYTES, _MOST_OPEN_FILES)
 
 
 def _serve(channel: socket.socket, *, has_request_limits: bool) -> None:

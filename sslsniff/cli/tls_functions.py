@@ -7,21 +7,20 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from sslsniff.analysis.attachments import make_attachment
-from sslsniff.analysis.stripped_fitting import find_without_symbols
-from sslsniff.cli.file_limits import reading_within_limits
-from sslsniff.core.errors import ElfError
+from sslsniff.analysis.analysis_process import WorkerProgram
+from sslsniff.cli.symbol_requests import SEARCH
 from sslsniff.core.escaping import escape, escape_json
-from sslsniff.elf.elf_file import Elf
+from sslsniff.functions.workers.checked_fields import boolean, items
+from sslsniff.functions.workers.file_reader import FileReaders
 from sslsniff.libraries.supported import NAMES
-from sslsniff.matching.explained import explained
-from sslsniff.matching.probe_set import Attachment, ReturnStyle
-from sslsniff.matching.stripped.evidence import FoundSsl, SslFunction
 
 Object = dict[str, Any]
 
-_REQUIRED = frozenset({"SSL_read", "SSL_write"})
-_MACHINE = "x86-64"
+
+def _tls_search() -> WorkerProgram:
+    from sslsniff.cli.tls_search import WORKER
+
+    return WORKER
 
 
 def print_tls_functions(path: str, *, as_json: bool = False) -> int:
@@ -31,55 +30,20 @@ def print_tls_functions(path: str, *, as_json: bool = False) -> int:
     evidence. Return 0 if it would be probed, or their reads and writes are proved; else 1.
     Raises ``ElfError``.
     """
-    with reading_within_limits(path), Elf(path) as elf:
-        if elf.machine != _MACHINE:
-            raise ElfError(f"{path} is for {elf.machine}", f"name a file for {_MACHINE}")
-        result = make_attachment(elf, ReturnStyle.INSTRUCTIONS, key_log=True)
-        libraries = list(find_without_symbols(elf))
-        entries: list[Object] = [{"type": "tls_file", "said": list(explained(result))}]
-        entries += (entry for each in libraries for entry in _objects(elf, each))
-    for entry in entries:
+
+    def parse(result: Any) -> tuple[list[str], bool]:
+        shown = [line for each in items(result["entries"]) for line in show(each)]
+        return shown, boolean(result["is_probed"])
+
+    def show(entry: Object) -> list[str]:
         if as_json:
-            print(escape_json(json.dumps(entry, ensure_ascii=False)))
-        else:
-            print(*map(escape, _lines(path, entry)), sep="\n")
-    is_probed = isinstance(result, Attachment) or any(map(_can_be_probed, libraries))
+            return [escape_json(json.dumps(entry, ensure_ascii=False))]
+        return [escape(each) for each in _lines(path, entry)]
+
+    with FileReaders(_tls_search) as readers:
+        shown, is_probed = readers.open(path).ask({"do": SEARCH}, parse)
+    print(*shown, sep="\n")
     return 0 if is_probed else 1
-
-
-def _can_be_probed(found: FoundSsl) -> bool:
-    return {each.name for each in found.functions if each.is_proved} >= _REQUIRED
-
-
-def _objects(elf: Elf, found: FoundSsl) -> Iterator[Object]:
-    errors = found.errors
-    yield {
-        "type": "tls_library",
-        "library": found.library,
-        "source": errors and errors.name,
-        "references": errors and errors.references,
-        "references_lost": errors and list(errors.lost),
-        "raise_function": errors and errors.raise_function,
-        "refusal": found.refusal,
-        "fields": {name: at for name, at in found.layout._asdict().items() if at is not None},
-    }
-    for each in found.functions:
-        yield _function(elf, each)
-
-
-def _function(elf: Elf, finding: SslFunction) -> Object:
-    function = finding.function
-    return {
-        "type": "tls_function",
-        "name": finding.name,
-        "address": function and function.address,
-        "offset": function and elf.offset(function.address),
-        "size": function and function.size,
-        "proved": finding.is_proved,
-        "lines": [{"line": line, "reason": reason} for line, reason in finding.lines],
-        "for": list(finding.proofs),
-        "against": list(finding.against),
-    }
 
 
 def _lines(path: str, entry: Object) -> Iterator[str]:

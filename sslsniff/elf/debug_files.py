@@ -11,13 +11,14 @@ import re
 import stat
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from sslsniff.core.errors import ElfError
-from sslsniff.elf.elf_file import Elf, WantedDebugFile
+from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.symbols import Symbols
+from sslsniff.elf.wanted_files import WantedDebugFile
 from sslsniff.kernel.regular_files import open_regular
 
 FOLDER = "/usr/lib/debug"
@@ -57,8 +58,8 @@ class _DebugLink(NamedTuple):
 def find(elf: Elf) -> DebugFile | None:
     """Return the debug file of ``elf``; None: there is none, or it is damaged.
 
-    It is one of ``elf.offered``. If these are None, this function opens it, and ``elf`` closes it.
-    Sets ``elf.wanted``.
+    It is one of ``elf.offered``. If these are None, ``elf.opener`` opens it, or this function does,
+    and ``elf`` closes it. Sets ``elf.wanted``.
     """
     link = _link(elf)
     elf.wanted = WantedDebugFile(elf.build_id, link and link.name)
@@ -66,7 +67,7 @@ def find(elf: Elf) -> DebugFile | None:
     if offers is None:
         closing = contextlib.ExitStack()
         elf.close_with(closing.close)
-        offers = open_offers(elf.path, elf.status.st_uid, elf.wanted, closing)
+        offers = _offers(elf, elf.wanted, closing)
     for path, file in offers:
         found = _read(path, file, elf, link)
         if found is not None:
@@ -83,10 +84,10 @@ def find_shared(described_by: Elf, program: Elf) -> Elf | None:
     link = shared_link(described_by)
     if link is None:
         return None
-    path = Path(described_by.path).absolute().parent / link.name
+    path = Path(described_by.path).parent / link.name
     closing = contextlib.ExitStack()
     program.close_with(closing.close)
-    file = open_trusted(str(path), program.status.st_uid, closing)
+    file = open_beside(program, str(path), closing)
     try:
         found = None if file is None else Elf(str(path), file, is_debug=True)
         return found if found and link.checksum in _shared_checksums(found) else None
@@ -138,7 +139,7 @@ def of_another_build(elf: Elf) -> str | None:
         return None
     with contextlib.ExitStack() as closing:
         wanted = elf.wanted or WantedDebugFile(elf.build_id, None)
-        for path, file in open_offers(elf.path, elf.status.st_uid, wanted, closing):
+        for path, file in _offers(elf, wanted, closing):
             try:
                 debug = Elf(path, file, is_debug=True)
                 is_other = elf.build_id not in debug.section_build_ids()
@@ -147,6 +148,25 @@ def of_another_build(elf: Elf) -> str | None:
             if is_other:
                 return path
     return None
+
+
+def _offers(
+    elf: Elf, wanted: WantedDebugFile, closing: contextlib.ExitStack
+) -> Sequence[tuple[str, int]]:
+    if elf.opener is not None:
+        return elf.opener.offers(wanted)
+    return open_offers(elf.path, elf.status.st_uid, wanted, closing)
+
+
+def open_beside(program: Elf, path: str, closing: contextlib.ExitStack) -> int | None:
+    """Open a file that only root and the owner of ``program`` can have written; None: none is.
+
+    ``program.opener`` opens and closes it; if there is none, this function opens it, and
+    ``closing`` closes it.
+    """
+    if program.opener is not None:
+        return program.opener.trusted(path)
+    return open_trusted(path, program.status.st_uid, closing)
 
 
 def open_offers(

@@ -19,9 +19,9 @@ from sslsniff.elf import file_format
 from sslsniff.elf.mapped_file import FileMemory, Region
 from sslsniff.elf.symbols import Function, ProvedFunctions, Symbol, Symbols
 from sslsniff.elf.unwind_table import NO_UNWIND_TABLE, UnwindTable
+from sslsniff.elf.wanted_files import FileOpener, WantedDebugFile
 from sslsniff.kernel.regular_files import NotRegularError, open_regular
 
-_MAGIC = b"\x7fELF"
 _CLASS_64 = 2
 _LITTLE_ENDIAN = 1
 _MACHINES = {62: "x86-64", 183: "aarch64"}
@@ -52,23 +52,17 @@ class _Section(NamedTuple):
     part: _MappedPart
 
 
-class WantedDebugFile(NamedTuple):
-    """How a file identifies its separate debug file: build id, name (``.gnu_debuglink``)."""
-
-    build_id: str | None
-    name: str | None
-
-
 class Elf:
     """An open ELF file; a context manager. Raises ``ElfError`` for others, and if it is cut off.
 
     ``path``, ``file``: ``file`` is an open descriptor, which the caller closes; ``path`` is then
-    only a name. None: this opens ``path``.
+    only a name. None: this opens ``path``, and ``file`` is its descriptor from then on.
     ``is_debug``: it is a separate debug file, whose segments have no contents.
     ``status``, ``machine``: the result of fstat(2), and "x86-64" or "aarch64".
     ``debug_file``: the path of the file with ``add_symbols``'s symbols; None: none were added.
     ``offered``: path and descriptor of each open file that may be its debug file; None: not opened.
     ``wanted``: the debug file that was searched; None: there was no search.
+    ``opener``: opens the files beside it; None: this process opens them.
     """
 
     def __init__(self, path: str, file: int | None = None, *, is_debug: bool = False) -> None:
@@ -76,14 +70,15 @@ class Elf:
         self.debug_file: str | None = None
         self.offered: Sequence[tuple[str, int]] | None = None
         self.wanted: WantedDebugFile | None = None
+        self.opener: FileOpener | None = None
         self._closing: list[Callable[[], object]] = []
         self._parts: dict[_MappedPart, bytes] = {}
         if file is None:
             file = open_file(path)
             self._closing.append(lambda: os.close(file))
-        self._fd = file
+        self.file = file
         try:
-            self.status = os.fstat(self._fd)
+            self.status = os.fstat(self.file)
             self._size = self.status.st_size
             self._read_headers(is_debug=is_debug)
         except BaseException:
@@ -110,7 +105,7 @@ class Elf:
         data = b""
         if offset + size <= self._size:
             try:
-                data = os.pread(self._fd, size, offset)
+                data = os.pread(self.file, size, offset)
             except OSError as error:
                 raise ElfError(f"cannot read {self.path} ({error.strerror})", _REMEDY) from error
         if len(data) != size:
@@ -130,7 +125,7 @@ class Elf:
             if part.offset + part.size > self._size:
                 return at  # reading there raises the error
             try:
-                return os.lseek(self._fd, part.offset + at, os.SEEK_DATA) - part.offset
+                return os.lseek(self.file, part.offset + at, os.SEEK_DATA) - part.offset
             except OSError as error:
                 # ENXIO: there is no data from here on (lseek(2)).
                 return part.size if error.errno == errno.ENXIO else at
@@ -142,7 +137,7 @@ class Elf:
 
     def _read_headers(self, *, is_debug: bool) -> None:
         header = self._read(0, min(file_format.HEADER.size, self._size))
-        if header[:4] != _MAGIC:
+        if header[:4] != file_format.MAGIC:
             raise ElfError(f"{self.path} is not an ELF file", _REMEDY)
         if len(header) < file_format.HEADER.size:
             raise self._damaged()

@@ -3,7 +3,9 @@
 import os
 import struct
 from collections.abc import Iterator
+from typing import NamedTuple
 
+MAGIC = b"\x7fELF"
 HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 SEGMENT = struct.Struct("<IIQQQQQQ")
 SECTION = struct.Struct("<IIQQQQIIQQ")
@@ -20,16 +22,40 @@ _NOTE = struct.Struct("<III")
 _NT_GNU_BUILD_ID = 3
 
 
-def code_spans(file: int) -> list[tuple[int, int]]:
-    """Return the file offset and size of each segment of code in an open ELF64 file.
+def is_elf(file: int) -> bool:
+    """Say whether an open file begins as an ELF file does."""
+    try:
+        return os.pread(file, len(MAGIC), 0) == MAGIC
+    except OSError:
+        return False
+
+
+class CodePart(NamedTuple):
+    """A segment of code: its offset in the file, its address as linked, and its size."""
+
+    offset: int
+    address: int
+    size: int
+
+
+def code_parts(file: int) -> list[CodePart]:
+    """Return the segments of code in an open ELF64 file.
 
     This reads 64 KB of a file at most. A damaged file has none.
     """
     return [
-        (offset, size)
-        for kind, flags, offset, _, _, size, _, _ in _segments(file)
+        CodePart(offset, address, size)
+        for kind, flags, offset, address, _, size, _, _ in _segments(file)
         if kind == PT_LOAD and flags & PF_X
     ]
+
+
+def code_spans(file: int) -> list[tuple[int, int]]:
+    """Return the file offset and size of each segment of code in an open ELF64 file.
+
+    See ``code_parts``.
+    """
+    return [(each.offset, each.size) for each in code_parts(file)]
 
 
 def thread_local_bytes(file: int) -> int:

@@ -1,10 +1,9 @@
 """Finds thread-local variables of a program, as distances from the thread pointer (x86-64)."""
 
-import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sslsniff.elf.elf_file import Elf, open_file
+from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.file_format import thread_local_bytes
 
 
@@ -18,11 +17,7 @@ class ThreadLocal(NamedTuple):
 
 def block_bytes(elf: Elf) -> int:
     """Return the size of all thread-local variables of a program, which end at the pointer."""
-    file = open_file(elf.path)
-    try:
-        return thread_local_bytes(file)
-    finally:
-        os.close(file)
+    return thread_local_bytes(elf.file)
 
 
 def thread_locals(elf: Elf, part: str) -> Iterator[ThreadLocal]:

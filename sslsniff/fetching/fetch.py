@@ -42,6 +42,8 @@ class Fetch(NamedTuple):
 
     ``return_address``: reads where the call returns to; None: that is not fetched.
     ``results``: decoders of a call's results, where its entry is its return.
+    ``source``: what it was compiled from. A process sends that to another one, which compiles it
+    again: decoders cannot be sent.
     """
 
     steps: tuple[FetchStep, ...] = ()
@@ -49,6 +51,7 @@ class Fetch(NamedTuple):
     decoders: Mapping[str, ValueDecoder] = {}
     return_address: ValueDecoder | None = None
     results: Mapping[str, ValueDecoder] = {}
+    source: object = None
 
     def values(self, data: bytes, failed: int) -> dict[str, Value]:
         """Return the values by name, in the order of the parameters."""

@@ -14,7 +14,7 @@ BESIDE_TESTS = ("bench", "bpf", "decoders", "docs", "pcaps", "sslsniff")
 WORKLOAD = "tests.workload"
 FOLDERS = [PACKAGE, *sorted(each.parent for each in PACKAGE.glob("*/**/__init__.py"))]
 AIM_LINES = 400
-NO_MODULES = {"elf.offered", "elf.wanted", "kernel.perf_event_paranoid"}
+NO_MODULES = {"elf.offered", "elf.opener", "elf.wanted", "kernel.perf_event_paranoid"}
 """Names of attributes and of a setting of the kernel, which begin as rooms do."""
 
 

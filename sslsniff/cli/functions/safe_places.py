@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from sslsniff.fetching.trace_places import Place
-from sslsniff.functions.places.debug_info_gaps import shown_names
-from sslsniff.functions.places.trace_plan import TracePlan
+from sslsniff.functions.places.plan_limits import shown_names
+from sslsniff.functions.places.plans import TracePlan
 from sslsniff.kernel.probe_safety.place_check import UNSAFE_NOP, UNSAFE_NOP_REMEDY, unsafe_offsets
 
 

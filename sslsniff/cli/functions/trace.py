@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from sslsniff.functions.calls.call_builder import CallBuilder
     from sslsniff.functions.capture.function_capture import FunctionCapture
     from sslsniff.functions.capture.stack_reader import StackReader
+    from sslsniff.functions.workers.file_reader import FileReaders
 
 _POLL_S = 0.1
 _STACK_COST = ", and about 7 us for its stack"  # docs/benchmarks.md
@@ -49,6 +50,16 @@ def trace(arguments: Sequence[str]) -> int:
     asked = TRACE.parse(arguments)
     control = CaptureControl(asked[END_WITHIN])  # signals end this process until it traces
     privileges.require()
+    from sslsniff.cli.functions import trace_planning  # noqa: F401 - before the fork: see below
+    from sslsniff.functions.workers.file_reader import FileReaders
+
+    # This and what starts the program fork: before any thread is started. Modules that the process
+    # of the workers needs, too, are imported before, others by both at the same time.
+    with FileReaders() as readers:
+        return _trace(asked, control, readers)
+
+
+def _trace(asked: Asked, control: CaptureControl, readers: "FileReaders") -> int:
     from sslsniff.cli.functions.chosen_calls import check_call_outputs
     from sslsniff.functions.capture.function_capture import require_kernel
     from sslsniff.functions.capture.traced_files import traced_files
@@ -60,19 +71,23 @@ def trace(arguments: Sequence[str]) -> int:
     standard = sys.stdout if asked[FILE] is None else sys.stderr
     check_call_outputs(asked, standard)  # before debug info is read, which may take long
     files = traced_files(asked[FILE], asked[PID], asked[LIB])
-    with contextlib.ExitStack() as closing:
-        places = _plan(files, asked, closing)
-        held = _start_held(asked)  # it forks: this is before any thread is started
-        is_whole = _trace_places(places, held, asked, standard, control)
+    places = _plan(files, asked, readers)
+    held = _start_held(asked)
+    is_whole = _trace_places(places, held, asked, standard, control, readers)
     control.done()
     return held.finish(control, is_whole=is_whole) if held else int(not is_whole)
 
 
-def _plan(files: Sequence[str], asked: Asked, closing: contextlib.ExitStack) -> "tuple[Place, ...]":
-    """Return the places to probe; note what they cost, and what will be missing."""
+def _plan(files: Sequence[str], asked: Asked, readers: "FileReaders") -> "tuple[Place, ...]":
+    """Return the places to probe; note what they cost, and what will be missing.
+
+    If files are not looked into any more, close ``readers``.
+    """
     from sslsniff.cli.functions.trace_planning import plan_trace
 
-    plan = plan_trace(files, asked, closing)
+    plan = plan_trace(files, asked, readers)
+    if not wants_stacks(asked) and not any(each.is_go for each in plan.places):
+        readers.close()
     for line in plan.notes:
         note(line)
     if not plan.places:
@@ -87,6 +102,7 @@ def _trace_places(
     asked: Asked,
     standard: TextIO | None,
     control: CaptureControl,
+    readers: "FileReaders",
 ) -> bool:
     """Probe ``places``, let ``held`` start, and show what is hit; return whether that is all."""
     from sslsniff.capture.scope import Scope
@@ -102,7 +118,7 @@ def _trace_places(
         places, scope, spill_bytes=asked[SPILL], most_hits=asked[RATE], use=use
     )
     with contextlib.ExitStack() as closing, capture:
-        stacks = closing.enter_context(StackReader()) if wants_stacks(asked) else None
+        stacks = closing.enter_context(StackReader(readers, note)) if wants_stacks(asked) else None
         control.listen(has_command=held is not None)
         if held:
             held.release()

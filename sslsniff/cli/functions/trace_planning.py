@@ -1,6 +1,5 @@
 """Plans what ``sslsniff trace`` probes, from its options."""
 
-import contextlib
 from collections.abc import Iterator, Sequence
 
 from sslsniff.cli.file_limits import reading_within_limits
@@ -23,43 +22,34 @@ from sslsniff.cli.options.trace_options import (
     WHEN,
 )
 from sslsniff.core.errors import TargetError
-from sslsniff.elf.elf_file import Elf
 from sslsniff.fetching.fetch import FetchLimits
 from sslsniff.fetching.trace_places import Place, PlaceKind, timed_functions
 from sslsniff.functions.conditions.condition_parser import parse_condition
-from sslsniff.functions.dwarf.debug_info import open_debug_info
-from sslsniff.functions.places.debug_info_gaps import shown_names
-from sslsniff.functions.places.point_plans import plan_address, plan_line, plan_static_probes
-from sslsniff.functions.places.trace_plan import (
+from sslsniff.functions.places.plan_limits import shown_names
+from sslsniff.functions.places.plans import (
     MOST_FUNCTIONS_WITH_RESULTS,
     PlanOptions,
     TracePlan,
-    plan_functions,
+    WantedPlaces,
 )
-from sslsniff.functions.runtimes.tokio_tasks import has_tokio, tokio_task_location
+from sslsniff.functions.workers.file_reader import FileReaders
+from sslsniff.functions.workers.read_plans import read_plans
 from sslsniff.settings.asked import Asked
 
 _NO_DURATION = "an inlined call, a line, an address or a static probe has no duration"
 
 
-def plan_trace(files: Sequence[str], asked: Asked, closing: contextlib.ExitStack) -> TracePlan:
-    """Return where to probe what what is ``asked`` choose in ``files``.
+def plan_trace(files: Sequence[str], asked: Asked, readers: FileReaders) -> TracePlan:
+    """Return where to probe what what is ``asked`` choose in ``files``, which ``readers`` read.
 
-    The files stay open until ``closing`` closes them: values such as Go's interfaces are looked up
-    in them when they are shown. Raises ``SslsniffError``.
+    Values such as Go's interfaces are looked up in the files when they are shown: until then
+    ``readers`` must be open. Raises ``SslsniffError``.
     """
-    when = asked[WHEN]
-    how = PlanOptions(
-        False if asked[COUNT] else asked[RESULTS],
-        asked[FORCE],
-        asked[RETURNS] == "trampoline",
-        FetchLimits(asked[STRING_LIMIT], asked[ITEMS], asked[DEPTH]),
-        parse_condition(when) if when is not None else None,
-    )
+    wanted = _wanted(asked)
     plans: list[TracePlan] = []
     for path in files:
         with reading_within_limits(path):
-            plans += _plans(closing.enter_context(Elf(path)), asked, how)
+            plans += read_plans(readers.open(path), wanted)
     places = tuple(place for plan in plans for place in plan.places)
     functions = sum(plan.functions for plan in plans)
     notes = [note for plan in plans for note in plan.notes]
@@ -73,21 +63,22 @@ def plan_trace(files: Sequence[str], asked: Asked, closing: contextlib.ExitStack
     return without_unsafe(TracePlan(places, tuple(notes), functions))
 
 
-def _plans(elf: Elf, asked: Asked, how: PlanOptions) -> Iterator[TracePlan]:
-    """Yield a plan for each kind of place."""
-    debug = open_debug_info(elf)
-    under = asked[UNDER]
-    patterns = [*asked[PATTERNS], *([under.pattern] if under is not None else [])]
-    if patterns:
-        plan = plan_functions(elf, patterns, how, debug)
-        task = tokio_task_location(elf, debug) if has_tokio(elf, debug) else None
-        yield plan if task is None else plan.with_task(task)
-    if asked[USDT]:
-        yield plan_static_probes(elf, [each.pattern for each in asked[USDT]], how)
-    for file, line in asked[LINES]:
-        yield plan_line(elf, file, line, how, debug)
-    for address in asked[ADDRESSES]:
-        yield plan_address(elf, address, how, debug)
+def _wanted(asked: Asked) -> WantedPlaces:
+    when, under = asked[WHEN], asked[UNDER]
+    options = PlanOptions(
+        False if asked[COUNT] else asked[RESULTS],
+        asked[FORCE],
+        asked[RETURNS] == "trampoline",
+        FetchLimits(asked[STRING_LIMIT], asked[ITEMS], asked[DEPTH]),
+        parse_condition(when) if when is not None else None,
+    )
+    return WantedPlaces(
+        functions=(*asked[PATTERNS], *([under.pattern] if under is not None else [])),
+        static_probes=tuple(each.pattern for each in asked[USDT]),
+        lines=tuple(asked[LINES]),
+        addresses=tuple(asked[ADDRESSES]),
+        options=options,
+    )
 
 
 def _undecided(plans: Sequence[TracePlan], asked: Asked) -> Iterator[str]:

@@ -3,12 +3,13 @@
 import contextlib
 from bisect import bisect_right
 from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import PurePath
 from typing import NamedTuple
 
 from sslsniff.core.errors import ElfError, KernelError
-from sslsniff.elf.elf_file import Elf
-from sslsniff.functions.stacks.code_file import CodeFile
+from sslsniff.functions.workers.file_reader import MOST_WORKERS, FileReaders, UnreadFileError
+from sslsniff.functions.workers.read_code import LACK_FUNCTIONS, ReadCode
 from sslsniff.kernel import procfs
 from sslsniff.kernel.mapping_events import Mappings
 from sslsniff.kernel.procfs import CodeMapping, MappedFile
@@ -27,7 +28,7 @@ class CodeLocation(NamedTuple):
     ``name``: of the file, or ``[vdso]``; "" unknown. ``address``: as linked, if there is a file.
     """
 
-    file: CodeFile | None
+    file: ReadCode | None
     name: str
     address: int
 
@@ -59,12 +60,15 @@ class AddressSpaces:
     """The code of processes; a context manager, which is entered before they start or are traced.
 
     The kernel reports what they map from then on; what they had mapped before is in /proc.
+    ``readers``: look into the files. ``report``: called with a line on what is not looked into.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, readers: FileReaders, report: Callable[[str], None]) -> None:
+        self._readers = readers
+        self._report = report
         self._spaces: OrderedDict[int, _AddressSpace] = OrderedDict()
-        self._files: dict[tuple[str, int, int], tuple[CodeFile, list[tuple[int, int, int]]] | None]
-        self._files = {}
+        self._files: dict[tuple[str, int, int], ReadCode | None] = {}
+        self._is_full_reported = False
         self._closing = contextlib.ExitStack()
         self._reports: Mappings | None = None
 
@@ -104,11 +108,10 @@ class AddressSpaces:
         name = PurePath(mapping.name.removesuffix(_DELETED)).name
         opened = self._opened(pid, mapping.file) if mapping.file else None
         if opened is not None:
-            file, parts = opened
             offset = address - mapping.start + mapping.offset
-            for part_offset, part_address, size in parts:
-                if 0 <= offset - part_offset < size:
-                    return CodeLocation(file, name, offset - part_offset + part_address)
+            for part in opened.parts:
+                if 0 <= offset - part.offset < part.size:
+                    return CodeLocation(opened, name, offset - part.offset + part.address)
         return CodeLocation(None, name, address)
 
     def _find_new(self, pid: int, address: int) -> CodeMapping | None:
@@ -141,25 +144,31 @@ class AddressSpaces:
                 return each.mappings
         return []
 
-    def _opened(
-        self, pid: int, file: MappedFile
-    ) -> tuple[CodeFile, list[tuple[int, int, int]]] | None:
-        """Return the code of a file, and its parts: offset in the file, address, size."""
+    def _opened(self, pid: int, file: MappedFile) -> ReadCode | None:
+        """Return the code of a file; None: it cannot be read."""
         key = file.path, file.device, file.inode
         if key not in self._files:
             self._files[key] = self._open(pid, file)
         return self._files[key]
 
-    def _open(
-        self, pid: int, file: MappedFile
-    ) -> tuple[CodeFile, list[tuple[int, int, int]]] | None:
+    def _is_full(self) -> bool:
+        """Say whether no more files are looked into; report that once."""
+        if self._readers.is_full and not self._is_full_reported:
+            self._is_full_reported = True
+            fact = f"more than {MOST_WORKERS} files have code in them"
+            self._report(f"{LACK_FUNCTIONS}: {fact}: trace fewer programs")
+        return self._readers.is_full
+
+    def _open(self, pid: int, file: MappedFile) -> ReadCode | None:
         path = procfs.reported_file_path(pid, file)
-        if path is None:
+        if path is None or self._is_full():
             return None
         try:
-            elf = Elf(path)
+            reader = self._readers.open(path)
+        except UnreadFileError as error:
+            self._report(f"{LACK_FUNCTIONS}: {error}")
+            return None
         except ElfError:
             return None
-        self._closing.callback(elf.close)
-        parts = [(elf.offset(address), address, size) for address, size in elf.code_parts if size]
-        return CodeFile(elf, PurePath(file.path.removesuffix(_DELETED)).name), parts
+        name = PurePath(file.path.removesuffix(_DELETED)).name
+        return ReadCode(reader, name, self._report)

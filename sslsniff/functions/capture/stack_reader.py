@@ -2,7 +2,7 @@
 
 import functools
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Self
 
 from sslsniff.elf.call_frames import CallFrame
@@ -10,6 +10,7 @@ from sslsniff.fetching.hit_records import MOST_STACK_BYTES, Hit
 from sslsniff.functions.capture.address_spaces import AddressSpaces, CodeLocation
 from sslsniff.functions.stacks.stack_trace import CodePlace, StackTrace
 from sslsniff.functions.stacks.unwinding import CopiedStack, unwind
+from sslsniff.functions.workers.file_reader import FileReaders
 
 _MOST_KNOWN = 65_536
 """Addresses of a process whose code is remembered, and stacks of it."""
@@ -34,10 +35,13 @@ class _ProcessCode:
 
 
 class StackReader:
-    """Reads the stacks of hits; a context manager, entered before traced programs start."""
+    """Reads the stacks of hits; a context manager, entered before traced programs start.
 
-    def __init__(self) -> None:
-        self._spaces = AddressSpaces()
+    ``readers`` and ``report`` are as of ``AddressSpaces``.
+    """
+
+    def __init__(self, readers: FileReaders, report: Callable[[str], None]) -> None:
+        self._spaces = AddressSpaces(readers, report)
         self._known: OrderedDict[int, _ProcessCode] = OrderedDict()
 
     def __enter__(self) -> Self:

@@ -1,6 +1,5 @@
 """Types from debug info: of C, C++, Rust and Go."""
 
-import functools
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -19,6 +18,7 @@ from sslsniff.functions.dwarf.type_model import (
     Integer,
     Member,
     Pointer,
+    ReadLater,
     Structure,
     Type,
     TypeVariant,
@@ -107,21 +107,17 @@ class DescribedTypes:
         return replace(inner, name=name) if inner else UnknownType(name=name, size=0)
 
     def _pointer(self, entry: Entry, mark: str) -> Type:
-        found: list[Type | None] = []
-
         def target() -> Type | None:
-            if not found:
-                try:
-                    found.append(self.type_of(entry))
-                except DamagedError:
-                    found.append(None)
-            return found[0]
+            try:
+                return self.type_of(entry)
+            except DamagedError:
+                return None
 
         name = entry.name or _pointer_name(entry, mark)
         return Pointer(
             name=name,
             size=entry.number("DW_AT_byte_size") or entry.unit.scanned.address_bytes,
-            target=target,
+            target=ReadLater(target),
             is_reference=mark != "*" or name.startswith("&"),
         )
 
@@ -213,7 +209,7 @@ class DescribedTypes:
             is_union=entry.tag == "DW_TAG_union_type",
             variants=variants,
             discriminant=discriminant,
-            type_arguments=functools.cache(lambda: self._type_arguments(arguments)),
+            type_arguments=ReadLater(lambda: self._type_arguments(arguments)),
             is_passed_by_reference=is_passed_by_reference(entry, members),
         )
 

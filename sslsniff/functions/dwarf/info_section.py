@@ -199,14 +199,14 @@ class SplitUnits:
         return found
 
     def _split_file(self, skeleton: DebugUnit, name: str) -> DebugSections | None:
-        beside = Path(self._elf.path).absolute().parent / posixpath.basename(name)
+        beside = Path(self._elf.path).parent / posixpath.basename(name)
         for path in (posixpath.join(skeleton.folder, name), str(beside)):
             if (elf := self._open(path)) is not None:
                 return DebugSections(elf, _SPLIT)
         return None
 
     def _open(self, path: str) -> Elf | None:
-        file = debug_files.open_trusted(path, self._elf.status.st_uid, self._closing)
+        file = debug_files.open_beside(self._elf, path, self._closing)
         try:
             return None if file is None else Elf(path, file, is_debug=True)
         except ElfError:

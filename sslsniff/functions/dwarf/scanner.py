@@ -147,7 +147,7 @@ class FunctionScan:
     def __init__(
         self, info: bytes, abbreviations: bytes, string_offsets: bytes, *, has_types: bool = False
     ) -> None:
-        library = _library()
+        library = load_library()
         sections = map(_bytes, (info, abbreviations, string_offsets))
         scan = library.function_scan_new(*sections, has_types)
         if not scan:
@@ -192,7 +192,7 @@ class FunctionScan:
         for group in groups:
             wanted[group] = 1
         rows = (c_uint32 * self.row_count)()
-        count = _library().function_scan_copies(self._scan, bytes(wanted), rows)
+        count = load_library().function_scan_copies(self._scan, bytes(wanted), rows)
         return array("I", memoryview(rows)[:count].tobytes())
 
     def rows_of_unit(self, unit: int) -> range:
@@ -222,7 +222,7 @@ class LineRows:
     """
 
     def __init__(self, program: bytes, form: LineForm, lowest: int, highest: int) -> None:
-        library = _library()
+        library = load_library()
         by = _LineForm(
             form.address_bytes,
             form.instruction_bytes,
@@ -260,7 +260,8 @@ def _bytes(data: bytes) -> _SectionBytes:
 
 
 @functools.cache
-def _library() -> ctypes.CDLL:
+def load_library() -> ctypes.CDLL:
+    """Return the library with the C functions; it is loaded once."""
     library = ctypes.CDLL(str(_LIBRARY))
     library.function_scan_new.argtypes = (*(_SectionBytes,) * 3, c_int)
     library.function_scan_new.restype = POINTER(_FunctionScan)

@@ -2,6 +2,26 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+_Read = TypeVar("_Read")
+
+
+class ReadLater(Generic[_Read]):
+    """A function without arguments that reads something when it is first called.
+
+    ``result``: None: it was not called yet; else the only element is what it read.
+    """
+
+    def __init__(self, read: Callable[[], _Read]) -> None:
+        self._read = read
+        self.result: tuple[_Read] | None = None
+
+    def __call__(self) -> _Read:
+        """Return what it read."""
+        if self.result is None:
+            self.result = (self._read(),)
+        return self.result[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,11 +1,10 @@
 """What debug info does not tell, in lines for people."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from sslsniff.elf.elf_file import Elf
 from sslsniff.functions.dwarf.debug_info import DebugInfo
-
-_MOST_NAMES_SHOWN = 3
+from sslsniff.functions.places.plan_limits import shown_names
 
 
 def gaps_of(elf: Elf, debug: DebugInfo | None) -> Iterator[str]:
@@ -20,11 +19,3 @@ def gaps_of(elf: Elf, debug: DebugInfo | None) -> Iterator[str]:
     if debug.unread_functions:
         names = shown_names(sorted(debug.unread_functions))
         yield f"{names}: the debug info for it is damaged or of an unknown form"
-
-
-def shown_names(names: Iterable[str]) -> str:
-    """Return the first names and the number of the others."""
-    shown = list(names)
-    more = len(shown) - _MOST_NAMES_SHOWN
-    text = ", ".join(shown[:_MOST_NAMES_SHOWN])
-    return f"{text} and {more:,} more" if more > 0 else text

@@ -21,7 +21,12 @@ from sslsniff.functions.locations.expression_run import CanonicalFrame, Expressi
 from sslsniff.functions.locations.location_expressions import variable_location
 from sslsniff.functions.results.function_results import RESULT
 from sslsniff.functions.runtimes.goroutines import stack_steps
-from sslsniff.functions.values.fetching import FetchContext, WantedValue, compile_fetch
+from sslsniff.functions.values.fetching import (
+    FetchContext,
+    ValueRole,
+    WantedValue,
+    compile_fetch,
+)
 from sslsniff.functions.values.go_type_names import GoTypeNames
 from sslsniff.machine_code.instructions import disassemble
 from sslsniff.machine_code.probe_sites import Cost, is_emulated
@@ -124,7 +129,9 @@ class PlaceMaker:
     def _condition_steps(
         self, function: DescribedFunction, wanted: Sequence[WantedValue]
     ) -> tuple[FetchStep, ...]:
-        arguments = [each for each in wanted if each.name != RESULT]
+        arguments = [
+            each for each in wanted if each.name != RESULT and each.role is not ValueRole.RESULT
+        ]
         if self.condition is None or not arguments:
             return ()
         steps, is_whole = condition_steps(self.condition, arguments)

@@ -48,7 +48,7 @@ from sslsniff.functions.places.place_maker import (
 from sslsniff.functions.results.function_results import RESULT, returns_address, wanted_results
 from sslsniff.functions.results.go_results import go_argument_bytes
 from sslsniff.functions.results.memory_results import ReturnSite, memory_return_sites
-from sslsniff.functions.values.fetching import WantedValue
+from sslsniff.functions.values.fetching import ValueRole, WantedValue
 from sslsniff.libraries.go.function_table import GoFunctions
 from sslsniff.libraries.go.go_frames import GoFrames
 from sslsniff.libraries.go.memory import Memory
@@ -60,7 +60,6 @@ from sslsniff.machine_code.returns import FunctionEnds, function_ends, switches
 
 _CALL_FRAME_CFA = b"\x9c"
 _IN_FRAME = (b"\x91", b"\x76", b"\x77")  # DW_OP_fbreg; DW_OP_breg6 and 7, of rbp and rsp
-_RETURN_ADDRESS, _RESULT_MARK = "(return address)", "(result) "  # in no parameter's name
 _WORD_BYTES = 8
 _ASSIGNS_PARAMETERS = frozenset({Language.C, Language.CPP})
 _CHANGED = b".isra."  # in the names that gcc gives them
@@ -185,14 +184,8 @@ class FunctionPlacer(PlaceMaker):
         first = [_return_address(frame)] if with_return_address and frame is not None else []
         returns_at_once = may_return and site.step.is_return
         results = self._results_in_registers(function, copy) if returns_at_once else []
-        ends = [each._replace(name=f"{_RESULT_MARK}{each.name}") for each in results]
+        ends = [each._replace(role=ValueRole.RESULT) for each in results]
         fetch = self.fetch(function, site.step.address, [*first, *wanted, *ends], steps)
-        decoders = dict(fetch.decoders)
-        fetch = fetch._replace(
-            return_address=decoders.pop(_RETURN_ADDRESS, None),
-            results={each.name: decoders.pop(f"{_RESULT_MARK}{each.name}") for each in results},
-            decoders=decoders,
-        )
         place = self.place_at(PlaceKind.ENTRY, function, site.step.address, cost, fetch)
         return replace(place, returns_at_once=returns_at_once)
 
@@ -381,4 +374,4 @@ def _return_address(frame: CanonicalFrame) -> WantedValue:
     """Return the value by which a tail call is told from a call after one that was left."""
     number = Integer(name="", size=_WORD_BYTES, is_signed=False)
     pointer = LocationPiece(ValueInMemory(entry_pointer(frame)))
-    return WantedValue(_RETURN_ADDRESS, number, (pointer,))
+    return WantedValue("", number, (pointer,), ValueRole.RETURN_ADDRESS)

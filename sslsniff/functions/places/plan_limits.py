@@ -40,3 +40,11 @@ def check_count(patterns: Sequence[str], count: int, what: str, *, force: bool) 
             f"{' or '.join(patterns)} matches {count:,} {what}; {MOST_PROBES:,} probes at most",
             f"choose fewer, or {FORCE_REMEDY}",
         )
+
+
+def shown_names(names: Iterable[str]) -> str:
+    """Return the first names and the number of the others."""
+    shown = list(names)
+    more = len(shown) - _MOST_NAMES_SHOWN
+    text = ", ".join(shown[:_MOST_NAMES_SHOWN])
+    return f"{text} and {more:,} more" if more > 0 else text

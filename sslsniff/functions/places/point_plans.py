@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from sslsniff.core.errors import TargetError, counted
 from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.usdt_notes import StaticProbe, find_static_probes
-from sslsniff.fetching.fetch import Fetch, FetchLimits, ValueDecoder
+from sslsniff.fetching.fetch import Fetch, FetchLimits
 from sslsniff.fetching.trace_places import Place, PlaceKind
-from sslsniff.fetching.traced_values import FollowedPointer, Missing, Text, Value
+from sslsniff.fetching.traced_values import Missing
 from sslsniff.functions.conditions.condition_check import check_condition
 from sslsniff.functions.dwarf.debug_info import DebugInfo
 from sslsniff.functions.dwarf.function_model import Language
@@ -23,16 +23,20 @@ from sslsniff.functions.places.plan_limits import (
     check_machine,
     nearest_names,
 )
+from sslsniff.functions.places.plans import PlanOptions, TracePlan
 from sslsniff.functions.places.point_places import PointPlacer
 from sslsniff.functions.places.semaphores import is_found_at_start
 from sslsniff.functions.places.static_arguments import static_arguments
-from sslsniff.functions.places.trace_plan import PlanOptions, TracePlan, go_code
-from sslsniff.functions.values.fetching import FetchContext, WantedValue, compile_fetch
+from sslsniff.functions.places.trace_plan import go_code
+from sslsniff.functions.values.fetching import (
+    FetchContext,
+    ValueRole,
+    WantedValue,
+    compile_fetch,
+)
 from sslsniff.machine_code.nop_places import after_nops
 
 _WORD_BYTES = 8
-_FEWEST_CHARACTERS = 2
-_TEXT_OF = " (text)"  # ends no argument's name
 _CHARACTER = Character(name="char", size=1)
 _TEXT_TYPE = Pointer(name="char *", size=_WORD_BYTES, target=lambda: _CHARACTER)
 
@@ -193,33 +197,8 @@ def _with_texts(wanted: Sequence[WantedValue], limits: FetchLimits) -> Fetch:
     The notes have no types: a string is a number of 8 bytes.
     """
     texts = [
-        WantedValue(each.name + _TEXT_OF, _TEXT_TYPE, each.location)
+        WantedValue(each.name, _TEXT_TYPE, each.location, ValueRole.TEXT)
         for each in wanted
         if isinstance(each.type, Integer) and each.type.size == _WORD_BYTES
     ]
-    fetch = compile_fetch([*wanted, *texts], FetchContext(Language.C, limits))
-    decoders = {
-        each.name: _number_or_text(
-            fetch.decoders[each.name], fetch.decoders.get(each.name + _TEXT_OF)
-        )
-        for each in wanted
-    }
-    return fetch._replace(decoders=decoders)
-
-
-def _number_or_text(number: ValueDecoder, text: ValueDecoder | None) -> ValueDecoder:
-    if text is None:
-        return number
-
-    def decode(data: bytes, failed: int) -> Value:
-        value, pointed = number(data, failed), text(data, failed)
-        if not isinstance(value, int) or isinstance(value, Missing):
-            return value
-        is_text = (
-            isinstance(pointed, Text)
-            and len(pointed.text) >= _FEWEST_CHARACTERS
-            and all(each.isprintable() or each in "\t\r\n" for each in pointed.text)
-        )
-        return FollowedPointer(value, pointed) if is_text else value
-
-    return decode
+    return compile_fetch([*wanted, *texts], FetchContext(Language.C, limits))

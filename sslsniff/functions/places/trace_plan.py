@@ -1,12 +1,9 @@
-"""What will be probed in functions, what that costs, and what will be missing and why."""
+"""Plans what is probed in functions, with lines on what will be missing and why."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
-from sslsniff.core.errors import TargetError
+from sslsniff.core.errors import TargetError, grouped
 from sslsniff.elf.elf_file import Elf
-from sslsniff.fetching.fetch import FetchLimits
-from sslsniff.fetching.task_location import TaskLocation
 from sslsniff.fetching.trace_places import Place
 from sslsniff.fetching.traced_values import Missing
 from sslsniff.functions.conditions.condition import ArgumentCondition
@@ -15,7 +12,7 @@ from sslsniff.functions.dwarf.debug_info import DebugInfo
 from sslsniff.functions.dwarf.function_model import DescribedFunction, Language
 from sslsniff.functions.places.chosen_functions import choose_functions, described_names
 from sslsniff.functions.places.critical_functions import critical_part
-from sslsniff.functions.places.debug_info_gaps import gaps_of, shown_names
+from sslsniff.functions.places.debug_info_gaps import gaps_of
 from sslsniff.functions.places.place_maker import GoCode, named_apart
 from sslsniff.functions.places.placed_functions import FunctionPlacer
 from sslsniff.functions.places.plan_limits import (
@@ -24,67 +21,14 @@ from sslsniff.functions.places.plan_limits import (
     MOST_PROBES,
     check_count,
     check_machine,
+    shown_names,
 )
+from sslsniff.functions.places.plans import MOST_FUNCTIONS_WITH_RESULTS, PlanOptions, TracePlan
 from sslsniff.functions.runtimes.goroutines import goroutine_location
 from sslsniff.functions.values.fetching import WantedValue
 from sslsniff.libraries.go.programs import release
-from sslsniff.machine_code.probe_sites import Cost
 
-MOST_FUNCTIONS_WITH_RESULTS = 20
 _SURELY_TOO_MANY = 2  # some of the names have no code
-_COST_US = {Cost.EMULATED: 1, Cost.STEPPED: 27}
-"""Of a hit on a virtual machine; a single step costs far less without one."""
-
-
-class PlanOptions(NamedTuple):
-    """How functions are traced.
-
-    ``results``: whether their returns are probed; None: if they are few.
-    ``condition``: calls whose arguments do not meet it are not reported.
-    ``by_trampoline``: the kernel reports returns, which ends programs that unwind or switch stacks.
-    ``force``: also probe more than 2,000 places, and critical parts of runtimes.
-    """
-
-    results: bool | None = None
-    force: bool = False
-    by_trampoline: bool = False
-    limits: FetchLimits = FetchLimits()
-    condition: ArgumentCondition | None = None
-
-
-class TracePlan(NamedTuple):
-    """The places to probe.
-
-    ``notes``: lines for people on what is missing, and why.
-    ``functions``: how many functions have a place.
-    ``undecided``: those for which the kernel cannot decide all of the condition.
-    """
-
-    places: tuple[Place, ...]
-    notes: tuple[str, ...]
-    functions: int
-    undecided: tuple[str, ...] = ()
-
-    def with_task(self, task: TaskLocation) -> "TracePlan":
-        """Return the plan with places whose hits have the task, too; those of Go do already."""
-        places = tuple(each if each.is_go else task.added_to(each) for each in self.places)
-        return self._replace(places=places)
-
-    @property
-    def cost(self) -> str:
-        """What the probes cost, in a line for people."""
-        return cost_line(self.functions, self.places)
-
-
-def cost_line(functions: int, places: Sequence[Place]) -> str:
-    """Return ``12 functions, 31 probes, 3 single-stepped: about 4 us a hit each``."""
-    stepped = sum(each.cost is Cost.STEPPED for each in places)
-    mean_us = sum(_COST_US[each.cost] for each in places) / max(len(places), 1)
-    parts = [_count(functions, "function")] if functions else []
-    parts.append(_count(len(places), "probe"))
-    if stepped:
-        parts.append(f"{stepped:,} single-stepped")
-    return f"{', '.join(parts)}: about {max(round(mean_us), 1)} us a hit each"
 
 
 def plan_functions(
@@ -142,7 +86,7 @@ def plan_functions(
     notes += gaps_of(elf, debug)
     if unseen:
         notes.append(
-            f"{_count(unseen, 'function')} may end by a jump to another function: "
+            f"{grouped(unseen, 'function')} may end by a jump to another function: "
             "such a call has no result and no duration"
         )
     return TracePlan(tuple(places.values()), tuple(notes), count, tuple(placer.undecided))
@@ -215,7 +159,3 @@ def _missing_parts(
         arguments = "there are no arguments" if is_inlined else "arguments are raw registers"
         names = shown_names([each.name for each in unnamed])
         yield f"{names}: the debug info has no parameters: {arguments}; {BUILD_REMEDY}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -1,6 +1,7 @@
 """Compiles what is wanted at a place, values by type and location, to a program that fetches it."""
 
 from collections.abc import Sequence
+from enum import Enum
 from typing import NamedTuple
 
 from sslsniff.fetching.fetch import Fetch, FetchLimits, ValueDecoder
@@ -16,6 +17,7 @@ from sslsniff.functions.values.go_locations import with_padding
 from sslsniff.functions.values.go_values import GO_FORMATS
 from sslsniff.functions.values.raw_values import RawValue, always, from_number
 from sslsniff.functions.values.rust_values import RUST_FORMATS
+from sslsniff.functions.values.text_values import number_or_text
 
 _FORMATS = {
     Language.CPP: CPP_FORMATS,
@@ -24,12 +26,25 @@ _FORMATS = {
 }
 
 
+class ValueRole(Enum):
+    """What a fetched value is to its place; no two values of a role have the same name."""
+
+    VALUE = "value"
+    """An argument, a variable, or the result at a return."""
+    RESULT = "result"
+    """A result of a call that returns where it begins."""
+    RETURN_ADDRESS = "return address"
+    TEXT = "text"
+    """What the number of the same name leads to, where that is text."""
+
+
 class WantedValue(NamedTuple):
     """A value to fetch: ``location`` may say why it has none; ``type`` None: unknown."""
 
     name: str
     type: Type | None
     location: ValueLocation | Missing
+    role: ValueRole = ValueRole.VALUE
 
 
 class FetchContext(NamedTuple):
@@ -47,24 +62,41 @@ class FetchContext(NamedTuple):
     go_types: RuntimeTypeNames | None = None
 
 
+class FetchSource(NamedTuple):
+    """What ``compile_fetch`` makes a fetch of."""
+
+    wanted: tuple[WantedValue, ...]
+    context: FetchContext
+
+
 def compile_fetch(wanted: Sequence[WantedValue], context: FetchContext) -> Fetch:
     """Return the steps that fetch the wanted values, and what reads them.
 
     What goes beyond the kernel's limits is shown as ``Missing.TOO_MUCH``. First comes what each
     value has itself, then what these lead to, so that no argument takes the room of another.
     """
+    source = FetchSource(tuple(wanted), context)
     formats = _FORMATS.get(context.language, C_FORMATS)
     program = FetchProgram(formats, context.place, context.go_types)
     program.steps += context.first_steps
     if context.language is Language.GO:
         wanted = [each._replace(location=with_padding(each.location, each.type)) for each in wanted]
     raws = [_fetch(program, each) for each in wanted]
-    decoders = {
-        each.name: _decoder(program, each, raw, context.limits)
-        for each, raw in zip(wanted, raws, strict=True)
-    }
+    decoders: dict[ValueRole, dict[str, ValueDecoder]] = {role: {} for role in ValueRole}
+    for each, raw in zip(wanted, raws, strict=True):
+        decoders[each.role][each.name] = _decoder(program, each, raw, context.limits)
     program.finish()
-    return Fetch(tuple(program.steps), program.data_bytes, decoders)
+    values = decoders[ValueRole.VALUE]
+    for name, text in decoders[ValueRole.TEXT].items():
+        values[name] = number_or_text(values[name], text)
+    return Fetch(
+        tuple(program.steps),
+        program.data_bytes,
+        values,
+        next(iter(decoders[ValueRole.RETURN_ADDRESS].values()), None),
+        decoders[ValueRole.RESULT],
+        source,
+    )
 
 
 def _fetch(program: FetchProgram, wanted: WantedValue) -> RawValue | None:

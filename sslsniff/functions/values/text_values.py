@@ -4,9 +4,11 @@ import codecs
 from collections.abc import Callable
 
 from sslsniff.fetching.fetch import FetchLimits, ValueDecoder
-from sslsniff.fetching.traced_values import Missing, PointerValue, Text, Value
+from sslsniff.fetching.traced_values import FollowedPointer, Missing, PointerValue, Text, Value
 from sslsniff.functions.values.fetch_program import FetchProgram
 from sslsniff.functions.values.raw_values import RawValue, always, from_bytes, number_reader
+
+_FEWEST_CHARACTERS = 2
 
 
 def text_to_zero(program: FetchProgram, raw: RawValue, limits: FetchLimits) -> ValueDecoder:
@@ -90,3 +92,23 @@ def text_array(raw: RawValue, count: int, fetched: int) -> ValueDecoder:
         return Text(shown_text(text, is_whole=is_whole), 0 if is_whole else -1)
 
     return from_bytes(raw.part(0, fetched), decode)
+
+
+def number_or_text(number: ValueDecoder, text: ValueDecoder) -> ValueDecoder:
+    """Return a decoder of a number, with the text to which it leads if that is text.
+
+    Static probes have no types: a string is a number of 8 bytes.
+    """
+
+    def decode(data: bytes, failed: int, /) -> Value:
+        value, pointed = number(data, failed), text(data, failed)
+        if not isinstance(value, int) or isinstance(value, Missing):
+            return value
+        is_text = (
+            isinstance(pointed, Text)
+            and len(pointed.text) >= _FEWEST_CHARACTERS
+            and all(each.isprintable() or each in "\t\r\n" for each in pointed.text)
+        )
+        return FollowedPointer(value, pointed) if is_text else value
+
+    return decode

@@ -19,7 +19,8 @@ from sslsniff.analysis.analysis_process import AnalysisProcess
 from sslsniff.analysis.file_analyzer import FileAnalyzer
 from sslsniff.analysis.queue import Job
 from sslsniff.elf import debug_files
-from sslsniff.elf.elf_file import WantedDebugFile, open_file
+from sslsniff.elf.elf_file import open_file
+from sslsniff.elf.wanted_files import WantedDebugFile
 from sslsniff.kernel.resource_limits import GRACE_S
 from sslsniff.matching.probe_set import Attachment, Refusal, ReturnStyle
 from tests import hostile_files, libraries

@@ -1,6 +1,5 @@
 """What ``sslsniff trace`` plans from its options, for real programs."""
 
-import contextlib
 import subprocess
 from pathlib import Path
 
@@ -10,7 +9,8 @@ from sslsniff.cli.functions.trace_planning import plan_trace
 from sslsniff.cli.options.trace_options import TRACE
 from sslsniff.core.errors import FilterError, TargetError
 from sslsniff.fetching.trace_places import PlaceKind
-from sslsniff.functions.places.trace_plan import TracePlan
+from sslsniff.functions.places.plans import TracePlan
+from sslsniff.functions.workers.file_reader import FileReaders
 
 pytestmark = pytest.mark.tools
 
@@ -36,8 +36,8 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def planned(program: str, *arguments: str) -> TracePlan:
-    with contextlib.ExitStack() as closing:
-        return plan_trace([program], TRACE.parse([program, *arguments]), closing)
+    with FileReaders() as readers:
+        return plan_trace([program], TRACE.parse([program, *arguments]), readers)
 
 
 def kinds(plan: TracePlan) -> set[PlaceKind]:

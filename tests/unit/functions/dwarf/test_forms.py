@@ -11,8 +11,9 @@ from sslsniff.elf.elf_file import Elf
 from sslsniff.fetching.fetch import FetchLimits
 from sslsniff.functions.dwarf.debug_info import open_debug_info
 from sslsniff.functions.places.debug_info_gaps import gaps_of
+from sslsniff.functions.places.plans import PlanOptions
 from sslsniff.functions.places.point_plans import plan_line
-from sslsniff.functions.places.trace_plan import PlanOptions, plan_functions
+from sslsniff.functions.places.trace_plan import plan_functions
 from tests.unit.functions.probed_run import ProbedRun
 from tests.unit.functions.traced_lines import traced_lines
 from tests.workload.functions.clang import compile_by_clang

@@ -14,7 +14,8 @@ from sslsniff.elf.readable_names import readable_name
 from sslsniff.fetching.trace_places import PlaceKind
 from sslsniff.functions.dwarf.debug_info import open_debug_info
 from sslsniff.functions.outputs.value_text import arguments_text
-from sslsniff.functions.places.trace_plan import PlanOptions, TracePlan, plan_functions
+from sslsniff.functions.places.plans import PlanOptions, TracePlan
+from sslsniff.functions.places.trace_plan import plan_functions
 from tests.unit.functions.probed_run import ProbedRun
 
 SOURCE = Path("tests/workload/functions/cold_parts.cpp")

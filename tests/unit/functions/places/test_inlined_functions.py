@@ -9,7 +9,8 @@ from sslsniff.core.errors import TargetError
 from sslsniff.elf.elf_file import Elf
 from sslsniff.fetching.trace_places import PlaceKind
 from sslsniff.functions.dwarf.debug_info import open_debug_info
-from sslsniff.functions.places.trace_plan import PlanOptions, TracePlan, plan_functions
+from sslsniff.functions.places.plans import PlanOptions, TracePlan
+from sslsniff.functions.places.trace_plan import plan_functions
 from tests.unit.functions.probed_run import ProbedRun
 
 pytestmark = pytest.mark.heavy

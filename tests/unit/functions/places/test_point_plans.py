@@ -11,8 +11,8 @@ from sslsniff.elf.elf_file import Elf
 from sslsniff.fetching.trace_places import PlaceKind
 from sslsniff.fetching.traced_values import FollowedPointer, Missing, RawRegister, Text
 from sslsniff.functions.dwarf.debug_info import open_debug_info
+from sslsniff.functions.places.plans import PlanOptions
 from sslsniff.functions.places.point_plans import plan_address, plan_line, plan_static_probes
-from sslsniff.functions.places.trace_plan import PlanOptions
 from sslsniff.machine_code.instructions import disassemble
 from tests.unit.functions.probed_run import ProbedRun
 from tests.workload.compiler import ZIG

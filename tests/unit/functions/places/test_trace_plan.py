@@ -11,12 +11,8 @@ from sslsniff.fetching.trace_places import Place, PlaceKind
 from sslsniff.fetching.traced_values import RawRegister
 from sslsniff.functions.dwarf.debug_info import open_debug_info
 from sslsniff.functions.places.critical_functions import critical_part
-from sslsniff.functions.places.trace_plan import (
-    PlanOptions,
-    TracePlan,
-    cost_line,
-    plan_functions,
-)
+from sslsniff.functions.places.plans import PlanOptions, TracePlan, cost_line
+from sslsniff.functions.places.trace_plan import plan_functions
 from sslsniff.machine_code.probe_sites import Cost
 from tests.unit.functions.probed_run import ProbedRun
 

@@ -15,7 +15,8 @@ from sslsniff.fetching.trace_places import Place
 from sslsniff.functions.dwarf.debug_info import open_debug_info
 from sslsniff.functions.outputs.value_json import json_value
 from sslsniff.functions.outputs.value_text import arguments_text
-from sslsniff.functions.places.trace_plan import PlanOptions, plan_functions
+from sslsniff.functions.places.plans import PlanOptions
+from sslsniff.functions.places.trace_plan import plan_functions
 from tests.unit.functions.probed_run import ProbedRun
 
 pytestmark = pytest.mark.tools

@@ -10,7 +10,8 @@ import pytest
 from sslsniff.elf.elf_file import Elf
 from sslsniff.functions.dwarf.debug_info import open_debug_info
 from sslsniff.functions.outputs.value_text import arguments_text
-from sslsniff.functions.places.trace_plan import PlanOptions, plan_functions
+from sslsniff.functions.places.plans import PlanOptions
+from sslsniff.functions.places.trace_plan import plan_functions
 from tests.unit.functions.probed_run import ProbedRun
 from tests.unit.functions.values.test_values import CPP
 from tests.workload.functions.clang import compile_by_clang

@@ -1,0 +1,1 @@
+"""Who parses the files of traced programs? Workers without rights: their answers are checked."""
