@@ -228,7 +228,7 @@ install = requirements/debian/install.sh $(1)
 	$@/bin/pip install -q --disable-pip-version-check -r $<
 	@touch $@
 
-.cache/wheels/all: requirements/wheels-all.txt .cache/wheels
+.cache/wheels/all: requirements/wheels-all.txt | .cache/wheels
 	$(@D)/bin/pip install -q --disable-pip-version-check -r $<
 	@touch $@
 
