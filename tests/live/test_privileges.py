@@ -18,7 +18,7 @@ from tests.live.late import child
 from tests.live.memory import wait_probed
 from tests.live.sniffer import SSLSNIFF
 from tests.workload.clients import ask, late_python_client, load_library
-from tests.workload.processes import PATIENCE_S
+from tests.workload.processes import PATIENCE_S, wait_until
 from tests.workload.servers import Certificate, Server
 
 MASK = sum(1 << bit for bit in (NEEDED | USEFUL).values())
@@ -140,6 +140,7 @@ def test_the_guard_of_an_archive_has_no_rights(
     with sniff("--lib", str(own_library), "--har", str(tmp_path / "a.har")) as sniffer:
         pid = sniffer.process.pid
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        wait_until(lambda: any(b"mending" in command_line(each) for each in children))
         [guard] = (each for each in children if b"mending" in command_line(each))
         deadline = time.monotonic() + PATIENCE_S
         [thread] = rights(int(guard))
