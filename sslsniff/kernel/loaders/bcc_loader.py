@@ -29,6 +29,8 @@ SOURCES = Path(__file__).parents[2] / "bpf"
 # Where distributions put bcc for their own Python; a virtual environment does not look there.
 _SYSTEM_PACKAGES = "/usr/lib/python3/dist-packages"
 
+_SHORT_TEXT = b"int nothing(void *context) { return 0; }"
+
 _INCLUDE = re.compile(r'^#include "(.+)"$', re.MULTILINE)
 _METHODS = (
     (re.compile(r"\bmap_(lookup|update|insert|delete)\((\w+), "), r"\2.\1("),
@@ -157,6 +159,8 @@ class BccLoader:
             " or set BCC_KERNEL_SOURCE to them"
         )
         with _bcc_errors(LoaderError, "bcc could not compile or load the BPF source", remedy):
+            # Without headers the compiler in this process may crash at a long text.
+            self._bcc.BPF(text=_SHORT_TEXT, cflags=flags)
             self._bpf = self._bcc.BPF(text=source_text(entries).encode(), cflags=flags)
 
     def _function(self, program: str, kind: int) -> Any:
