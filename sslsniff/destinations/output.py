@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sslsniff.core.errors import OutputError
-from sslsniff.core.sink import Sink
 from sslsniff.destinations.missing_packages import how_to_install
 from sslsniff.settings.asked import Asked, Rule
 from sslsniff.settings.option import Option
@@ -14,6 +13,7 @@ from sslsniff.settings.option import Option
 if TYPE_CHECKING:
     from sslsniff.core.capture_figures import RunningCapture
     from sslsniff.core.model import Exchange
+    from sslsniff.core.sink import Sink
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class Output:
 
     option: Option[str | None]
     options: tuple[Option[Any], ...]
-    open: Callable[[Asked, Opening], Sink]
+    open: "Callable[[Asked, Opening], Sink]"
     rules: tuple[Rule, ...] = ()
     names_file: bool = False
     endings: tuple[str, ...] = ()

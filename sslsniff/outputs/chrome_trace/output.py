@@ -1,12 +1,16 @@
 """``--chrome-trace``: exchanges on a time line."""
 
-from sslsniff.core.sink import Sink
+from typing import TYPE_CHECKING
+
 from sslsniff.destinations.options import FORCE
 from sslsniff.destinations.output import Opening, Output
 from sslsniff.destinations.output_files import open_output
 from sslsniff.settings import values
 from sslsniff.settings.asked import Asked
 from sslsniff.settings.option import value
+
+if TYPE_CHECKING:
+    from sslsniff.core.sink import Sink
 
 FILE = value(
     "--chrome-trace",
@@ -16,7 +20,7 @@ FILE = value(
 )
 
 
-def _open(asked: Asked, opening: Opening) -> Sink:
+def _open(asked: Asked, opening: Opening) -> "Sink":
     from sslsniff.outputs.chrome_trace.exchange_trace import ExchangeTrace
 
     file = open_output(asked[FILE] or "", force=asked[FORCE])

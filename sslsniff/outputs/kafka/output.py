@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from sslsniff.core.sink import Sink
 from sslsniff.destinations.options import END_WITHIN, MAX_BODY
 from sslsniff.destinations.output import Opening, Output, needed_extra
 from sslsniff.settings import values
@@ -10,6 +9,7 @@ from sslsniff.settings.asked import Asked
 from sslsniff.settings.option import choice, flag, value
 
 if TYPE_CHECKING:
+    from sslsniff.core.sink import Sink
     from sslsniff.files.kafka.topic_writer import TopicWriter
 
 BROKERS = value(
@@ -73,7 +73,7 @@ def _check(_asked: Asked) -> None:
     _writer()
 
 
-def _open(asked: Asked, opening: Opening) -> Sink:
+def _open(asked: Asked, opening: Opening) -> "Sink":
     writer = _writer()(
         asked[BROKERS] or "",
         asked[TOPIC] or "",

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from sslsniff.core.sink import Sink
 from sslsniff.destinations.options import END_WITHIN
 from sslsniff.destinations.output import Opening, Output, needed_extra
 from sslsniff.settings import values
@@ -10,6 +9,7 @@ from sslsniff.settings.asked import Asked
 from sslsniff.settings.option import choice, value
 
 if TYPE_CHECKING:
+    from sslsniff.core.sink import Sink
     from sslsniff.outputs.otlp.otlp_sink import OtlpSink
 
 URL = value(
@@ -39,7 +39,7 @@ def _check(_asked: Asked) -> None:
     _sink()
 
 
-def _open(asked: Asked, opening: Opening) -> Sink:
+def _open(asked: Asked, opening: Opening) -> "Sink":
     return _sink()(
         asked[URL] or "",
         asked[PROTOCOL],

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sslsniff.core.sink import Sink
 from sslsniff.destinations.options import END_WITHIN
 from sslsniff.destinations.output import Opening, Output, needed_extra
 from sslsniff.settings import values
@@ -11,6 +10,7 @@ from sslsniff.settings.asked import Asked
 from sslsniff.settings.option import value
 
 if TYPE_CHECKING:
+    from sslsniff.core.sink import Sink
     from sslsniff.outputs.parquet.folders import TableFolder
 
 FOLDER = value(
@@ -46,7 +46,7 @@ def _check(asked: Asked) -> None:
     check_place(asked[FOLDER] or "")
 
 
-def _open(asked: Asked, opening: Opening) -> Sink:
+def _open(asked: Asked, opening: Opening) -> "Sink":
     from sslsniff.outputs.parquet.folders import LocalFolder, ObjectStore, is_url
     from sslsniff.outputs.parquet.parquet_folder import ParquetSink
 

@@ -1,12 +1,16 @@
 """``--pcap``: a capture for Wireshark."""
 
-from sslsniff.core.sink import Sink
+from typing import TYPE_CHECKING
+
 from sslsniff.destinations.options import FORCE
 from sslsniff.destinations.output import Opening, Output
 from sslsniff.destinations.output_files import open_output
 from sslsniff.settings import values
 from sslsniff.settings.asked import Asked
 from sslsniff.settings.option import choice, value
+
+if TYPE_CHECKING:
+    from sslsniff.core.sink import Sink
 
 FILE = value(
     "--pcap",
@@ -24,7 +28,7 @@ LAYOUT = choice(
 )
 
 
-def _open(asked: Asked, opening: Opening) -> Sink:
+def _open(asked: Asked, opening: Opening) -> "Sink":
     from sslsniff.outputs.pcap.capture_writer import PcapSink  # costs 40 ms to import
 
     path = asked[FILE] or ""

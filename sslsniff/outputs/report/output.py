@@ -1,12 +1,16 @@
 """``--report``: one page for a browser."""
 
-from sslsniff.core.sink import Sink
+from typing import TYPE_CHECKING
+
 from sslsniff.destinations.options import FORCE
 from sslsniff.destinations.output import Opening, Output
 from sslsniff.destinations.output_files import open_output
 from sslsniff.settings import values
 from sslsniff.settings.asked import Asked
 from sslsniff.settings.option import value
+
+if TYPE_CHECKING:
+    from sslsniff.core.sink import Sink
 
 FILE = value(
     "--report",
@@ -31,7 +35,7 @@ SIZE = value(
 )
 
 
-def _open(asked: Asked, opening: Opening) -> Sink:
+def _open(asked: Asked, opening: Opening) -> "Sink":
     from sslsniff.outputs.report.report import ReportSink
 
     file = open_output(asked[FILE] or "", force=asked[FORCE])
