@@ -279,6 +279,7 @@ def _inner_of_gnutls(elf: Elf) -> tuple[Function, Signature]:
     return inner, signature
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("series", ["gnutls-3.7.1", "gnutls-3.7.9"])
 def test_reads_of_gnutls(series: str) -> None:
     """As above; 3.8 has no cheap places."""

@@ -172,6 +172,7 @@ def assert_site_serves(
     assert_same(passing, {*needed, *(machine.rules.by_return if with_return else ())})
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize(("series", "name"), test_probe_sites.CASES)
 def test_real_functions(series: str, name: str) -> None:
     needed, with_return = test_probe_sites.NEEDED[name]

@@ -52,6 +52,7 @@ def compiled(folder: Path, source: str) -> Path:
     return path
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize(
     ("series", "data"),
     [
@@ -79,6 +80,7 @@ def test_with_return_probes_one_cheap_place_sees_all_calls_of_a_kind(
     )
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize(
     ("series", "style"),
     [
@@ -151,6 +153,7 @@ def elf_address(elf: Elf, offset: int) -> int:
     )
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("series", [*libraries.OPENSSL, "boringssl"])
 def test_without_cookies_the_calling_convention_must_do(series: str) -> None:
     path = libraries.library(series).path
@@ -233,6 +236,7 @@ def test_what_leads_to_a_probed_function_is_not_probed(
             assert style is not TRAMPOLINE
 
 
+@pytest.mark.tools
 def test_other_libraries_are_no_openssl() -> None:
     """Though wolfSSL is made to stand in for OpenSSL, and its texts name functions of that."""
     found = attempt(libraries.library("wolfssl-5.5").path, TRAMPOLINE)

@@ -92,6 +92,7 @@ def test_a_file_that_takes_too_much_memory_is_refused(
     assert finish(analyzer, path) == {path: over}
 
 
+@pytest.mark.tools
 def test_what_the_capture_has_in_memory_does_not_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -197,6 +198,7 @@ def test_a_worker_that_dies_is_reported_and_others_go_on(
     assert isinstance(finish(analyzer, good)[good], Attachment)
 
 
+@pytest.mark.tools
 def test_where_the_process_is_gone_files_are_refused(
     analyzer: FileAnalyzer, process: AnalysisProcess
 ) -> None:
@@ -287,6 +289,7 @@ def test_probes_outside_of_code_are_not_believed(job: Job, offset: str | int) ->
     assert not checked.is_lasting
 
 
+@pytest.mark.tools
 def test_a_debug_file_that_was_not_offered_is_not_believed(job: Job) -> None:
     answer = answer_of(job.path)
     answer["plan"]["debug_file"] = "/etc/shadow"

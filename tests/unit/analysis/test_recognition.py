@@ -251,6 +251,7 @@ def test_what_only_mentions_a_part_is_none(text: str, tmp_path: Path) -> None:
     assert recognised(program) == []
 
 
+@pytest.mark.tools
 def test_damage_is_told(tmp_path: Path) -> None:
     """A hash table whose symbols are not there."""
     whole = libraries.library("nss-3.87").path.read_bytes()

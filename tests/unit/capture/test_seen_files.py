@@ -47,6 +47,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path, analyzer: FileAnalyzer) -> N
     assert seen.refusal.fact == f"{path} is not a file"
 
 
+@pytest.mark.tools
 def test_a_library_is_analysed_once(analyzer: FileAnalyzer) -> None:
     path = str(libraries.library("3.0").path)
     seen = SeenFiles(analyzer)

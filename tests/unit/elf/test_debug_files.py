@@ -180,6 +180,7 @@ def test_a_damaged_file_raises_nothing(program: Program, data: st.DataObject) ->
         program.debug.write_bytes(whole)
 
 
+@pytest.mark.tools
 def test_libraries_with_symbols_need_none() -> None:
     with Elf(str(libraries.library("3.0").path)) as elf:
         assert isinstance(make_attachment(elf, ReturnStyle.INSTRUCTIONS), Attachment)

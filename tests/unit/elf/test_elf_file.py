@@ -49,6 +49,7 @@ def section(file: ELFFile, name: str) -> Any:
     return found
 
 
+@pytest.mark.tools
 def test_all_functions_are_where_pyelftools_finds_them(library: Path) -> None:
     with library.open("rb") as file, Elf(str(library)) as elf:
         symbols = list(section(ELFFile(file), ".dynsym").iter_symbols())
@@ -66,6 +67,7 @@ def test_all_functions_are_where_pyelftools_finds_them(library: Path) -> None:
             assert elf.function(each.name) is None
 
 
+@pytest.mark.tools
 def test_code_and_build_id_are_what_pyelftools_reads(library: Path) -> None:
     with library.open("rb") as file, Elf(str(library)) as elf:
         theirs = ELFFile(file)
@@ -189,6 +191,7 @@ def test_a_symbol_without_length_has_that_of_its_frame(tmp_path: Path) -> None:
         assert elf.code(function) == b"\x89\xf8\xc3"
 
 
+@pytest.mark.tools
 def test_a_file_without_section_headers_has_no_symbols(tmp_path: Path, whole: bytes) -> None:
     path = tmp_path / "bare"
     path.write_bytes(whole[:SECTIONS_AT] + bytes(8) + whole[SECTIONS_AT + 8 :])
@@ -203,6 +206,7 @@ def open_written(path: Path, data: bytes) -> None:
         elf.function("SSL_read")
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize(
     ("place", "value", "fact"),
     [

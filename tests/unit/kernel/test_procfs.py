@@ -136,6 +136,7 @@ def test_a_deleted_or_replaced_file_is_still_reached(tmp_path: Path, replaced: b
         )
 
 
+@pytest.mark.tools
 @needs_root
 def test_a_deleted_program_at_a_low_address(tmp_path: Path) -> None:
     """One of a fixed address: maps writes it with zeros before it."""

@@ -67,11 +67,13 @@ def missing(path: str | Path, library: str) -> str:
     return found.missing
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("series", libraries.OPENSSL)
 def test_openssl(series: str) -> None:
     assert random_in(libraries.library(series).path, "openssl") == RANDOMS[series]
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("series", libraries.GNUTLS)
 def test_gnutls(series: str) -> None:
     assert random_in(libraries.library(series).path, "gnutls") == Chain("rdi", (), 80)

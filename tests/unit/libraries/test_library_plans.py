@@ -48,6 +48,7 @@ def programs(found: Attachment | Refusal, library: str) -> set[str]:
     return {each.program for each in found.probes}
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("series", [*WOLFSSL, *MBEDTLS])
 def test_every_release_is_probed(series: str) -> None:
     """Reads and writes, and no function for data more than that."""
@@ -83,6 +84,7 @@ def test_return_probes_of_the_kernel_are_at_public_functions() -> None:
     assert programs(found, "wolfssl") - LIFE == {*both, *lists, "c_return"}
 
 
+@pytest.mark.tools
 def test_what_return_probes_could_see_is_said() -> None:
     found = attempt(libraries.library("wolfssl-5.5").path, ReturnStyle.PLAIN_INSTRUCTIONS)
     assert isinstance(found, Refusal)
@@ -98,6 +100,7 @@ def test_another_architecture_is_refused(series: str) -> None:
     assert found.remedy == "only x86-64 programs can be watched"
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("series", ["wolfssl-5.5", "mbedtls-2.28"])
 @pytest.mark.parametrize("kept", [100, 4096, 100_000])
 def test_a_damaged_copy_is_refused(series: str, kept: int, tmp_path: Path) -> None:

@@ -54,6 +54,7 @@ NEW = [(READS, True), (WRITES, True), (DATAGRAMS[0], False), *QUIC]
 EXPECTED = {"1.1.1": OLD, "3.0": OLD, "3.5": NEW, "3.6": NEW, "4.0": NEW}
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("series", EXPECTED)
 def test_inner_functions_of_real_libraries(series: str) -> None:
     """All of them have cheap places."""

@@ -164,6 +164,7 @@ PLAIN_PLACES = {
 }
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize(
     ("series", "name"), [(series, name) for series, row in PLAIN_PLACES.items() for name in row]
 )

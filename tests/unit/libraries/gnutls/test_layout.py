@@ -31,6 +31,7 @@ def layout_of(path: Path) -> ObjectLayout:
         return read_gnutls_layout(elf)
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("series", libraries.GNUTLS)
 def test_role_and_version_are_known(series: str) -> None:
     layout = layout_of(libraries.library(series).path)
@@ -51,5 +52,6 @@ def test_a_role_that_is_not_proved_is_unknown(tmp_path: Path) -> None:
     assert layout_of(compiled(tmp_path, CODE.format("other"))) == expected
 
 
+@pytest.mark.tools
 def test_a_file_without_the_functions_has_no_layout() -> None:
     assert layout_of(libraries.library("3.0").path) == ObjectLayout()

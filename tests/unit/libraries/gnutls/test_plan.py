@@ -60,6 +60,7 @@ def without_code(tmp_path: Path, name: str) -> Path:
     return changed
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("series", libraries.GNUTLS)
 def test_every_row_is_found(series: str) -> None:
     library = libraries.library(series)
@@ -82,6 +83,7 @@ def test_every_row_is_found(series: str) -> None:
     assert entries == {Cost.EMULATED}
 
 
+@pytest.mark.tools
 def test_all_is_found_without_local_symbols() -> None:
     """Debian's libraries have none, so the test above is about stripped ones."""
     for series in libraries.GNUTLS:
@@ -89,6 +91,7 @@ def test_all_is_found_without_local_symbols() -> None:
             assert elf.section_address(".symtab") is None
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("series", ["gnutls-3.7.1", "gnutls-3.7.9"])
 def test_reads_and_writes_are_cheap(series: str) -> None:
     found = attempt(libraries.library(series).path)
@@ -131,6 +134,7 @@ def test_linked_into_a_program(tmp_path: Path, is_stripped: bool) -> None:
     assert {each.program for each in found.probes} == ALL
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("style", [ReturnStyle.TRAMPOLINE, ReturnStyle.PLAIN_INSTRUCTIONS])
 def test_without_cookies_it_is_refused(style: ReturnStyle) -> None:
     found = refusal(libraries.library("gnutls-3.7.9").path, style)
@@ -146,6 +150,7 @@ def test_another_architecture_is_refused() -> None:
     assert found.remedy == "only x86-64 programs can be watched"
 
 
+@pytest.mark.tools
 def test_an_unknown_version_is_probed_all_the_same(tmp_path: Path) -> None:
     found = attempt(copy(tmp_path, {b"Enabled GnuTLS 3.": b"Enabled GnuTLS x."}))
     assert isinstance(found, Attachment)
@@ -153,6 +158,7 @@ def test_an_unknown_version_is_probed_all_the_same(tmp_path: Path) -> None:
     assert {each.program for each in found.probes} == ALL
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
@@ -167,6 +173,7 @@ def test_other_code_is_refused(tmp_path: Path, name: str, reason: str) -> None:
     assert found.is_tls
 
 
+@pytest.mark.tools
 def test_a_missing_function_is_refused(tmp_path: Path) -> None:
     found = refusal(copy(tmp_path, {b"\0gnutls_record_send2\0": b"\0gnutls_record_sendX"}))
     assert found.reason == "GnuTLS 3.7.9: no place for its probes: there is no gnutls_record_send2"
@@ -181,6 +188,7 @@ def test_a_library_that_is_only_named_like_it(tmp_path: Path) -> None:
     assert found.reason.startswith("GnuTLS: no place for its probes: gnutls_record_")
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("kept", [100, 4096, 300_000, 1_000_000])
 def test_a_damaged_copy_is_refused(tmp_path: Path, kept: int) -> None:
     data = libraries.library("gnutls-3.7.9").path.read_bytes()

@@ -55,6 +55,7 @@ def compiled(code: str, folder: Path) -> str:
     return str(made)
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("series", libraries.NSS)
 def test_each_release_is_probed(series: str) -> None:
     found = attached(libraries.library(series).path)

@@ -21,6 +21,7 @@ def layout_of(path: Path) -> ObjectLayout:
         return read_openssl_layout(elf)
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("series", libraries.OPENSSL)
 def test_memory_says_what_the_accessors_say(series: str) -> None:
     library = libraries.library(series)
@@ -56,5 +57,6 @@ def test_what_cannot_be_proved_is_unknown() -> None:
     assert None not in (layout.sni, layout.sni_base, layout.sni_inner)
 
 
+@pytest.mark.tools
 def test_a_file_without_the_accessors_has_no_layout() -> None:
     assert layout_of(libraries.library("wolfssl-5.5").path) == ObjectLayout()
