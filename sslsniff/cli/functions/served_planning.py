@@ -4,7 +4,6 @@ import contextlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sslsniff.cli.file_limits import reading_within_limits
 from sslsniff.cli.functions.safe_places import without_unsafe
 from sslsniff.core.errors import TargetError
 from sslsniff.fetching.task_location import TaskLocation
@@ -50,9 +49,8 @@ def plan_served(
         )
     readers = closing.enter_context(FileReaders())
     wanted = WantedPlaces(functions=tuple(patterns), options=PlanOptions(force=force))
-    with reading_within_limits(path):
-        [plan] = read_plans(readers.open(path), wanted, serves=True)
-        plan = without_unsafe(plan)
+    [plan] = read_plans(readers.open(path), wanted, serves=True)
+    plan = without_unsafe(plan)
     if not plan.places:
         raise TargetError("--calls: nothing is left to probe", "; ".join(plan.notes))
     if not any(each.is_go for each in plan.places):

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 
-from sslsniff.cli.file_limits import reading_within_limits
 from sslsniff.cli.functions.safe_places import without_unsafe
 from sslsniff.cli.options.trace_options import (
     ADDRESSES,
@@ -48,8 +47,7 @@ def plan_trace(files: Sequence[str], asked: Asked, readers: FileReaders) -> Trac
     wanted = _wanted(asked)
     plans: list[TracePlan] = []
     for path in files:
-        with reading_within_limits(path):
-            plans += read_plans(readers.open(path), wanted)
+        plans += read_plans(readers.open(path), wanted)
     places = tuple(place for plan in plans for place in plan.places)
     functions = sum(plan.functions for plan in plans)
     notes = [note for plan in plans for note in plan.notes]

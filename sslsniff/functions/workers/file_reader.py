@@ -3,7 +3,7 @@
 import contextlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Self, TypeVar
 
 from sslsniff.analysis.analysis_process import AnalysisProcess, WorkerProgram
@@ -12,14 +12,11 @@ from sslsniff.elf.debug_files import Offer, open_offers, open_trusted
 from sslsniff.elf.elf_file import open_file
 from sslsniff.elf.file_format import code_parts, is_elf
 from sslsniff.elf.wanted_files import WantedDebugFile
-from sslsniff.functions.workers import requests
+from sslsniff.functions.workers import limits, requests
 from sslsniff.functions.workers.checked_fields import INVALID, optional_text, text
 from sslsniff.functions.workers.message_channel import MessageChannel, MessageError
+from sslsniff.kernel.resource_limits import OverTimeError, limited
 
-MOST_CPU_S = 600
-"""Seconds of CPU for a file; all 115,000 functions of Node.js take 25."""
-MOST_WAIT_S = 2 * MOST_CPU_S
-"""How long an answer may take, by the clock: its disk may not answer, or a hostile worker."""
 MOST_ANSWER_BYTES = 32 << 20
 """Of an answer that is no plan: 1,000 functions with the longest names have about 10 MB."""
 MOST_WORKERS = 128
@@ -98,8 +95,8 @@ class FileReader:
         self._process = process
         self._questions = 0
         self._refusal: tuple[str, str] | None = None
-        self._number, self._socket = process.start_worker(MOST_CPU_S)
-        self._socket.settimeout(MOST_WAIT_S)
+        self._number, self._socket = process.start_worker(limits.MOST_CPU_S)
+        self._socket.settimeout(limits.MOST_WAIT_S)
         self._channel = MessageChannel(self._socket)
         self._is_closed = False
         try:
@@ -128,9 +125,27 @@ class FileReader:
         ``parse``: raises one of ``INVALID`` for an answer in a wrong form.
         ``condition``: the text that may be wrong. ``most_bytes``: of the answer.
         Raises ``SslsniffError``: that of the worker, or ``UnreadFileError``, then each time.
+        Only the main thread may call it: a signal ends what takes too much CPU.
         """
         if self._refusal is not None:
             raise UnreadFileError(*self._refusal)
+        try:
+            with limited(limits.MOST_CPU_S, limits.MOST_MEMORY_BYTES):
+                return self._ask(request, parse, files, condition, most_bytes)
+        except OverTimeError:
+            over = limits.over_cpu(limits.MOST_CPU_S)
+        except MemoryError:
+            over = limits.over_memory()
+        raise self._refused(f"{self.path} takes more than {over}")
+
+    def _ask(
+        self,
+        request: dict[str, Any],
+        parse: Callable[[Any], _Answer],
+        files: Sequence[int],
+        condition: str | None,
+        most_bytes: int,
+    ) -> _Answer:
         try:
             self._channel.send(request, files)
             answer = self._receive(most_bytes)
@@ -138,6 +153,8 @@ class FileReader:
             raise self._refused(
                 f"{self.path} cannot be read: the process that did so ended or does not answer"
             ) from None
+        except (OverTimeError, MemoryError):
+            raise
         except BaseException:  # at the end of the trace; what comes is not the next one's answer
             self._refused(f"{self.path} is not read to its end", NO_TIME)
             raise
@@ -163,7 +180,7 @@ class FileReader:
 
     def _receive(self, most_bytes: int) -> dict[str, Any]:
         """Return the worker's answer; answer its questions before it. Raises ``MessageError``."""
-        until_s = time.monotonic() + MOST_WAIT_S
+        until_s = time.monotonic() + limits.MOST_WAIT_S
         while True:
             message = self._channel.receive(until_s, most_bytes)
             if not isinstance(message, dict):

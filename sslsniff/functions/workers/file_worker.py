@@ -18,7 +18,7 @@ from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.readable_names import readable_name
 from sslsniff.elf.wanted_files import WantedDebugFile
 from sslsniff.functions.dwarf import scanner
-from sslsniff.functions.workers import requests
+from sslsniff.functions.workers import limits, requests
 from sslsniff.functions.workers.message_channel import (
     MOST_MESSAGE_BYTES,
     LongMessageError,
@@ -28,9 +28,6 @@ from sslsniff.kernel import resource_limits
 from sslsniff.kernel.resource_limits import OverTimeError
 from sslsniff.machine_code.instructions import disassemble
 from sslsniff.machine_code.stripped import distances
-
-MOST_MEMORY_BYTES = 2 << 30
-"""How much address space a worker may take; all 115,000 functions of Node.js take 180 MB."""
 
 
 class FileWorker:
@@ -62,7 +59,7 @@ class FileWorker:
         try:
             resource_limits.raise_when_over_time()
             open_files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)  # split units have one each
-            confine(parent, cpu_s, MOST_MEMORY_BYTES, open_files)
+            confine(parent, cpu_s, limits.MOST_MEMORY_BYTES, open_files)
             _Server(MessageChannel(channel), self._answers, cpu_s).serve()
         finally:
             os._exit(0)
@@ -133,9 +130,9 @@ class _Server:
                 return {"failed": "no file"}
             return {"result": self._answers[request["do"]](self._file, request)}
         except OverTimeError:
-            return {"over": f"{self._cpu_s} s of CPU"}
+            return {"over": limits.over_cpu(self._cpu_s)}
         except MemoryError:
-            return {"over": f"{MOST_MEMORY_BYTES >> 30} GB of memory"}
+            return {"over": limits.over_memory()}
         except SslsniffError as error:
             return requests.error_message(error)
         except Exception as error:  # a damaged file can lead to any

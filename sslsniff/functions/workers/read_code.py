@@ -1,7 +1,7 @@
 """What a file says about its code while it runs: its worker reads that."""
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 
 from sslsniff.core.errors import SslsniffError
 from sslsniff.elf.call_frames import CallFrame
@@ -28,8 +28,8 @@ class ReadCode:
         self._reader = reader
         self._report = report
         self._is_reported = False
-        self._frames: dict[int, CallFrame | None] = {}
-        self._places: dict[int, tuple[CodePlace, ...]] = {}
+        self._frame_at = lru_cache(_MOST_KNOWN)(self._read_frame)
+        self._places_at = lru_cache(_MOST_KNOWN)(self._read_places)
 
     @property
     def parts(self) -> list[CodePart]:
@@ -38,19 +38,11 @@ class ReadCode:
 
     def call_frame(self, address: int) -> CallFrame | None:
         """Return what leads from the code at ``address`` to its caller; None: unknown."""
-        if address not in self._frames:
-            if len(self._frames) >= _MOST_KNOWN:
-                self._frames.clear()
-            self._frames[address] = self._read_frame(address)
-        return self._frames[address]
+        return self._frame_at(address)
 
     def places(self, address: int) -> tuple[CodePlace, ...]:
         """Return the functions that the code at ``address`` is of, the innermost first."""
-        if address not in self._places:
-            if len(self._places) >= _MOST_KNOWN:
-                self._places.clear()
-            self._places[address] = self._read_places(address)
-        return self._places[address]
+        return self._places_at(address)
 
     def _read_frame(self, address: int) -> CallFrame | None:
         try:

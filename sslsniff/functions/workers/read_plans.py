@@ -1,6 +1,6 @@
 """Plans the places of a file by its worker."""
 
-from functools import partial
+from functools import lru_cache, partial
 
 from sslsniff.core.errors import SslsniffError
 from sslsniff.functions.places.plans import TracePlan, WantedPlaces
@@ -44,15 +44,11 @@ class FileTypes:
 
     def __init__(self, reader: FileReader) -> None:
         self._reader = reader
-        self._known: dict[int, RuntimeTypeName | None] = {}
+        self._name_at = lru_cache(_MOST_TYPES)(self._read)
 
     def at(self, address: int, /) -> RuntimeTypeName | None:
         """Return the name of the type at a linked address; None: there is none, or it is closed."""
-        if address not in self._known:
-            if len(self._known) >= _MOST_TYPES:
-                self._known.clear()
-            self._known[address] = self._read(address)
-        return self._known[address]
+        return self._name_at(address)
 
     def _read(self, address: int) -> RuntimeTypeName | None:
         try:

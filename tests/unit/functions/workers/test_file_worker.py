@@ -13,7 +13,7 @@ import pytest
 from sslsniff.core.errors import ElfError, FilterError, TargetError
 from sslsniff.functions.conditions.condition_parser import parse_condition
 from sslsniff.functions.places.plans import PlanOptions, WantedPlaces
-from sslsniff.functions.workers import file_reader, tracing_worker
+from sslsniff.functions.workers import limits, tracing_worker
 from sslsniff.functions.workers.file_reader import FileReaders, UnreadFileError
 from sslsniff.functions.workers.read_code import LACK_FUNCTIONS, ReadCode
 from sslsniff.functions.workers.read_plans import read_plans
@@ -69,7 +69,7 @@ def test_a_worker_has_no_rights_and_limits(program: Path, readers: FileReaders) 
 def test_a_file_that_takes_too_long_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_reader, "MOST_CPU_S", 1)
+    monkeypatch.setattr(limits, "MOST_CPU_S", 1)
     path = hostile_files.symbol_tables(tmp_path / "hostile")
     with FileReaders() as readers:
         reader = readers.open(str(path))
@@ -115,7 +115,7 @@ def test_a_worker_that_dies_is_refused_and_others_go_on(
 def test_one_that_does_not_answer_is_refused(
     program: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_reader, "MOST_WAIT_S", 1)
+    monkeypatch.setattr(limits, "MOST_WAIT_S", 1)
     with FileReaders() as readers:
         reader = readers.open(str(program))
         os.kill(workers(readers)[0], signal.SIGSTOP)
@@ -150,6 +150,21 @@ def test_an_unknown_error_is_named(program: Path, monkeypatch: pytest.MonkeyPatc
     with FileReaders() as readers, pytest.raises(ElfError) as raised:
         read_plans(readers.open(str(program)), LARGER)
     assert str(raised.value) == f"{program} cannot be read (ZeroDivisionError): {REMEDY}"
+
+
+@pytest.mark.tools
+def test_an_answer_that_takes_too_much_memory_is_refused(
+    program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A message that is short enough may have a list for every three of its bytes."""
+    monkeypatch.setitem(tracing_worker.ANSWERS, "code", lambda *_: [[]] * (8 << 20))
+    with FileReaders() as readers:
+        reader = readers.open(str(program))
+        monkeypatch.setattr(limits, "MOST_MEMORY_BYTES", 128 << 20)
+        with pytest.raises(UnreadFileError, match=f"{program} takes more than .* of memory"):
+            reader.ask({"do": "code", "address": 0}, len)
+        with pytest.raises(UnreadFileError, match="of memory"):
+            read_plans(reader, LARGER)
 
 
 @pytest.mark.tools
