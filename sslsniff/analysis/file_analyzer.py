@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Self
 
 from sslsniff.analysis import result_cache
 from sslsniff.analysis.analysis_process import AnalysisProcess
+from sslsniff.analysis.checked_fields import INVALID
 from sslsniff.analysis.queue import Job, Queue
 from sslsniff.core.debug_log import DebugLog
 from sslsniff.elf.file_format import code_spans
@@ -230,7 +231,7 @@ def _checked(job: Job, answer: dict[str, Any] | None) -> _CheckedAnswer:
         if not (is_offered and _is_in_code(plan, job.file)):
             raise ValueError
         return _CheckedAnswer(plan, result_cache.parse_wanted(answer["wanted"]))
-    except result_cache.INVALID:
+    except (OSError, *INVALID):
         return _failed("what was found out makes no sense")
 
 

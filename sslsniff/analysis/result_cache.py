@@ -16,6 +16,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from sslsniff.analysis.checked_fields import (
+    INVALID,
+    MOST_NAME_LETTERS,
+    WORD,
+    number_in,
+    optional_text,
+    text,
+    wanted_debug_file,
+)
 from sslsniff.elf import debug_files
 from sslsniff.elf.wanted_files import WantedDebugFile
 from sslsniff.libraries.supported import PLANS, SEARCHES, WITHOUT_SYMBOLS
@@ -43,7 +52,6 @@ _USER = os.geteuid()
 _MOST_ENTRIES = 4096
 _MOST_ENTRY_BYTES = 65536
 _LARGEST_FIELD = 1 << 32
-_MOST_TEXT_LETTERS = 4096
 _MOST_LOADS = 4
 _FARTHEST = 1 << 30
 
@@ -87,7 +95,7 @@ def load(
         if _is_outdated(_parse_tried(stored["tried"]), path, status.st_uid):
             return None
         return parse(stored, path, status.st_size)
-    except INVALID:
+    except (OSError, *INVALID):
         return None
 
 
@@ -104,12 +112,12 @@ def store(
         place = folder()
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         _prune(place)
-        text = json.dumps(entry(found) | {"tried": basis}, separators=(",", ":"))
+        line = json.dumps(entry(found) | {"tried": basis}, separators=(",", ":"))
         path = place / _name(status, style, key_log=key_log)
         temporary = path.with_suffix(f".{os.getpid()}")
         try:
             with open(temporary, "x", encoding="ascii", opener=_private) as file:
-                file.write(text)
+                file.write(line)
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
@@ -213,10 +221,6 @@ def _library_entry(library: ProbedLibrary) -> dict[str, Any]:
     }
 
 
-INVALID = (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
-"""The exceptions of ``json.loads``, ``parse`` and ``parse_wanted`` for a wrong input."""
-
-
 def parse(entry: dict[str, Any], path: str, size: int) -> Attachment | Refusal:
     """Return the plan in an ``entry`` for the file at ``path``, which has ``size`` bytes.
 
@@ -255,15 +259,15 @@ def _parse_unprobed(fields: list[Any]) -> Unprobed:
 
 def _parse_tried(basis: list[Any]) -> Tried:
     wanted, files = basis
-    return Tried(parse_wanted(wanted), tuple(tuple(map(_whole_number, each)) for each in files))
+    return Tried(
+        parse_wanted(wanted),
+        tuple(tuple(number_in(number, -WORD, WORD) for number in each) for each in files),
+    )
 
 
-def parse_wanted(wanted: list[Any] | None) -> WantedDebugFile | None:
-    """Return which debug file is wanted; raises one of ``INVALID``."""
-    if wanted is None:
-        return None
-    build_id, name = wanted
-    return WantedDebugFile(_text_or_none(build_id), _text_or_none(name))
+def parse_wanted(wanted: Any) -> WantedDebugFile | None:
+    """Return which debug file is wanted, if any; raises one of ``INVALID``."""
+    return None if wanted is None else wanted_debug_file(wanted)
 
 
 def _parse_library(entry: dict[str, Any], size: int) -> ProbedLibrary:
@@ -321,7 +325,7 @@ def _parse_chain(register: Any, loads: Any, add: Any) -> Chain:
 
 
 def _distance(value: Any) -> int:
-    return _number(_whole_number(value) + _FARTHEST, 2 * _FARTHEST) - _FARTHEST
+    return number_in(value, -_FARTHEST, _FARTHEST)
 
 
 def _programs(library: str) -> set[str | None]:
@@ -346,26 +350,15 @@ def _parse_layout(fields: list[Any]) -> ObjectLayout:
 
 
 def _number(value: Any, limit: int) -> int:
-    number = _whole_number(value)
-    if not 0 <= number < limit:
-        raise ValueError
-    return number
-
-
-def _whole_number(value: Any) -> int:
-    if type(value) is not int:
-        raise ValueError
-    return int(value)
+    return number_in(value, 0, limit)
 
 
 def _text(value: Any) -> str:
-    if not isinstance(value, str) or len(value) > _MOST_TEXT_LETTERS:
-        raise ValueError
-    return value
+    return text(value, MOST_NAME_LETTERS)
 
 
 def _text_or_none(value: Any) -> str | None:
-    return None if value is None else _text(value)
+    return optional_text(value, MOST_NAME_LETTERS)
 
 
 def _prune(place: Path) -> None:

@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any
 
 from sslsniff.analysis.analysis_process import WorkerProgram
+from sslsniff.analysis.checked_fields import items, optional_text
 from sslsniff.cli.symbol_requests import MISSING, NEXT, SEARCH
 from sslsniff.core.escaping import escape, escape_json
-from sslsniff.functions.workers.checked_fields import items, optional_text
 from sslsniff.functions.workers.file_reader import FileReader, FileReaders
 
 Object = dict[str, Any]

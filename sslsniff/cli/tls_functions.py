@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from sslsniff.analysis.analysis_process import WorkerProgram
+from sslsniff.analysis.checked_fields import boolean, items
 from sslsniff.cli.symbol_requests import SEARCH
 from sslsniff.core.escaping import escape, escape_json
-from sslsniff.functions.workers.checked_fields import boolean, items
 from sslsniff.functions.workers.file_reader import FileReaders
 from sslsniff.libraries.supported import NAMES
 

@@ -3,10 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sslsniff.elf.call_frames import CallFrame, RegisterOffset, RegisterRule, RuleKind
-from sslsniff.functions.stacks.stack_trace import CodePlace
-from sslsniff.functions.values.fetch_program import RuntimeTypeName
-from sslsniff.functions.workers.checked_fields import (
+from sslsniff.analysis.checked_fields import (
     boolean,
     items,
     number_in,
@@ -14,6 +11,9 @@ from sslsniff.functions.workers.checked_fields import (
     optional_text,
     text,
 )
+from sslsniff.elf.call_frames import CallFrame, RegisterOffset, RegisterRule, RuleKind
+from sslsniff.functions.stacks.stack_trace import CodePlace
+from sslsniff.functions.values.fetch_program import RuntimeTypeName
 
 _FARTHEST = 1 << 128  # of sums with numbers of 64 bits, before they are cut to these
 _MOST_REGISTER = 1 << 64

@@ -7,13 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self, TypeVar
 
 from sslsniff.analysis.analysis_process import AnalysisProcess, WorkerProgram
+from sslsniff.analysis.checked_fields import INVALID, text, wanted_debug_file
 from sslsniff.core.errors import NO_TIME, ElfError, SslsniffError
 from sslsniff.elf.debug_files import Offer, open_offers, open_trusted
 from sslsniff.elf.elf_file import open_file
 from sslsniff.elf.file_format import code_parts, is_elf
-from sslsniff.elf.wanted_files import WantedDebugFile
 from sslsniff.functions.workers import limits, requests
-from sslsniff.functions.workers.checked_fields import INVALID, optional_text, text
 from sslsniff.functions.workers.message_channel import MessageChannel, MessageError
 from sslsniff.kernel.resource_limits import OverTimeError, limited
 
@@ -208,8 +207,7 @@ class FileReader:
             file = open_trusted(path, owner, closing)
             found = [] if file is None else [Offer(path, file)]
         else:
-            build_id, name = question["wanted"]
-            wanted = WantedDebugFile(optional_text(build_id), optional_text(name))
+            wanted = wanted_debug_file(question["wanted"])
             found = open_offers(self.path, owner, wanted, closing)
         return [each for each in found if is_elf(each.file)]
 

@@ -6,12 +6,12 @@ To compile those of a function of Rust takes 20 ms, and most of many functions a
 from collections.abc import Callable, ItemsView, Iterator, Mapping
 from functools import cached_property
 
+from sslsniff.analysis.checked_fields import INVALID
 from sslsniff.fetching.fetch import Fetch, ValueDecoder
 from sslsniff.fetching.fetch_steps import FetchStep
 from sslsniff.fetching.traced_values import Missing, Value
 from sslsniff.functions.values.fetching import FetchSource, ValueRole, compile_fetch
 from sslsniff.functions.values.raw_values import always
-from sslsniff.functions.workers.checked_fields import INVALID
 from sslsniff.kernel.resource_limits import OverTimeError, limited
 
 _MOST_CPU_S = 10

@@ -3,6 +3,13 @@
 from collections.abc import Iterable
 from typing import Any
 
+from sslsniff.analysis.checked_fields import (
+    WORD,
+    items,
+    number_in,
+    optional_number,
+    text,
+)
 from sslsniff.fetching.fetch_steps import MOST_ITEMS, MOST_STEPS, FetchStep, StepKind
 from sslsniff.fetching.locations import (
     ComputedNumber,
@@ -13,14 +20,6 @@ from sslsniff.fetching.locations import (
 )
 from sslsniff.fetching.task_location import TaskLocation
 from sslsniff.fetching.traced_values import Missing
-from sslsniff.functions.workers.checked_fields import (
-    WORD,
-    items,
-    missing,
-    number_in,
-    optional_number,
-    text,
-)
 
 _REGISTERS = 17  # with names in DWARF that a uprobe can read
 _MOST_STEP_VALUE = 1 << 31
@@ -71,7 +70,7 @@ def _source_row(piece: LocationPiece) -> tuple[str, Any]:
 def parse_location(row: Any) -> ValueLocation | Missing:
     """Return the location in a message."""
     if isinstance(row, str):
-        return missing(row)
+        return Missing[text(row)]
     if len(items(row)) > _MOST_PIECES:
         raise ValueError
     return tuple(_parse_piece(*each) for each in row)
@@ -86,7 +85,7 @@ def _parse_piece(kind: Any, value: Any, size: Any) -> LocationPiece:
     if kind == _CONSTANT:
         return LocationPiece(ConstantBytes(bytes.fromhex(text(value))), length)
     if kind == _MISSING:
-        return LocationPiece(missing(value), length)
+        return LocationPiece(Missing[text(value)], length)
     raise ValueError
 
 

@@ -8,6 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from sslsniff.analysis.checked_fields import (
+    WORD,
+    boolean,
+    items,
+    number_in,
+    optional_number,
+    optional_text,
+    text,
+)
 from sslsniff.fetching.fetch import Fetch, FetchLimits
 from sslsniff.fetching.fetch_steps import MOST_DATA_BYTES
 from sslsniff.fetching.trace_places import Place, PlaceKind
@@ -20,15 +29,6 @@ from sslsniff.functions.values.fetching import (
     FetchSource,
     ValueRole,
     WantedValue,
-)
-from sslsniff.functions.workers.checked_fields import (
-    WORD,
-    boolean,
-    items,
-    number_in,
-    optional_number,
-    optional_text,
-    text,
 )
 from sslsniff.functions.workers.late_fetch import late_fetch
 from sslsniff.functions.workers.location_messages import (

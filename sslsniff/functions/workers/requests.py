@@ -7,11 +7,11 @@ them, with the checks of ``debug_files``, or says that there is none.
 
 from typing import Any
 
+from sslsniff.analysis.checked_fields import number_in, text
 from sslsniff.core.errors import ElfError, FilterError, KernelError, SslsniffError, TargetError
 from sslsniff.fetching.fetch import FetchLimits
 from sslsniff.functions.conditions.condition_parser import parse_condition
 from sslsniff.functions.places.plans import PlanOptions, WantedPlaces
-from sslsniff.functions.workers.checked_fields import number_in, text
 
 OPEN, PLACES, SERVED = "open", "places", "served"
 TYPE_NAME, FRAME, CODE = "type name", "frame", "code"

@@ -10,6 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from sslsniff.analysis.checked_fields import (
+    boolean,
+    items,
+    number_in,
+    optional_number,
+    text,
+)
 from sslsniff.functions.dwarf.type_model import (
     Array,
     Boolean,
@@ -24,13 +31,6 @@ from sslsniff.functions.dwarf.type_model import (
     Type,
     TypeVariant,
     UnknownType,
-)
-from sslsniff.functions.workers.checked_fields import (
-    boolean,
-    items,
-    number_in,
-    optional_number,
-    text,
 )
 
 _Row = list[Any]

@@ -21,14 +21,19 @@ from sslsniff.analysis.queue import Job
 from sslsniff.elf import debug_files
 from sslsniff.elf.elf_file import open_file
 from sslsniff.elf.wanted_files import WantedDebugFile
-from sslsniff.kernel.resource_limits import GRACE_S
 from sslsniff.matching.probe_set import Attachment, Refusal, ReturnStyle
 from tests import hostile_files, libraries
 from tests.unit.analysis.waiting import PATIENCE_S, finish, finish_one
+from tests.unit.analysis.worker_status import (
+    assert_confined,
+    most_open_files,
+    opened,
+    status,
+    workers_of,
+)
 from tests.workload.processes import wait_until
 
 REMEDY = "if it is a TLS library, report that"
-NOBODY = "65534"
 MANY = 20
 
 
@@ -46,28 +51,15 @@ def analyzer(
         yield analyzer
 
 
-def workers(process: AnalysisProcess) -> list[int]:
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
-    return [int(each) for each in children.split()]
-
-
 def started_worker(process: AnalysisProcess) -> int:
     """Wait until a worker looks into a file; return its process id."""
     deadline_s = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline_s:
-        for pid in workers(process):
+        for pid in workers_of(process):
             if status(pid).get("Seccomp") == "2":
                 return pid
         time.sleep(0.002)
     raise TimeoutError
-
-
-def status(pid: int) -> dict[str, str]:
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    except OSError:
-        return {}
-    return {name: value.strip() for name, _, value in (each.partition(":") for each in lines)}
 
 
 @pytest.mark.heavy
@@ -125,7 +117,7 @@ def test_files_that_take_too_long_are_refused_and_keep_nobody_waiting(
     assert refused == Refusal("planning it takes more than 2 s of CPU", is_tls=True, remedy=REMEDY)
     assert list(plans.values())[1:] == [refused] * len(hostile)
     assert time.monotonic() - began_s > 2 * len(hostile)
-    wait_until(lambda: not workers(process))
+    wait_until(lambda: not workers_of(process))
 
     began_s, first_s = time.monotonic(), time.monotonic() - began_s
     assert finish(analyzer, *hostile) == dict.fromkeys(hostile, refused)
@@ -139,22 +131,8 @@ def test_a_worker_has_no_rights_and_limits(
     path = str(hostile_files.symbol_tables(tmp_path / "hostile"))
     analyzer.add(path, open_file(path))
     pid = started_worker(process)
-    found = status(pid)
-    assert {int(found[each], 16) for each in ("CapInh", "CapPrm", "CapEff", "CapAmb")} == {0}
-    assert (found["NoNewPrivs"], found["Seccomp"]) == ("1", "2")
-    if os.geteuid() == 0:
-        assert found["Uid"].split() == found["Gid"].split() == [NOBODY] * 4
-        assert int(found["CapBnd"], 16) == 0
-        assert found["Groups"] == ""
-    limits = {
-        line[:25].strip(): line[25:].split()[:2]
-        for line in Path(f"/proc/{pid}/limits").read_text().splitlines()
-    }
-    assert limits["Max cpu time"] == ["1", str(1 + GRACE_S)]
-    most, same = map(int, limits["Max address space"])
-    assert most == same == int(status(process.pid)["VmSize"].split()[0]) * 1024 + (512 << 20)
-    assert limits["Max core file size"] == ["0", "0"]
-    assert limits["Max open files"] == ["16", "16"]
+    assert_confined(pid, process, 1, 512 << 20)
+    assert most_open_files(pid) == 16
     wait_until(lambda: opened(pid) == {"hostile", "null", "socket"})
 
 
@@ -168,11 +146,6 @@ def test_the_process_gives_up_its_rights_before_it_is_needed(process: AnalysisPr
     assert opened(process.pid) == {"null", "socket"}
     process.close()
     assert not status(process.pid)
-
-
-def opened(pid: int) -> set[str]:
-    files = Path(f"/proc/{pid}/fd").iterdir()
-    return {each.readlink().name.partition(":")[0] for each in files}
 
 
 @pytest.mark.slow
@@ -332,18 +305,18 @@ def test_a_worker_is_kept_for_a_while_where_more_may_come(
     good = libraries.library("3.0").path
     paths = [str(shutil.copy(good, tmp_path / f"{index}.so")) for index in range(4)]
     finish(analyzer, paths[0])
-    [worker] = workers(process)
+    [worker] = workers_of(process)
     finish(analyzer, paths[1])
-    assert workers(process) == [worker]
+    assert workers_of(process) == [worker]
     os.kill(worker, signal.SIGKILL)
     analyzer.wait(PATIENCE_S)
     analyzer.collect()
     assert isinstance(finish(analyzer, paths[2])[paths[2]], Attachment)
-    wait_until(lambda: worker not in workers(process))
+    wait_until(lambda: worker not in workers_of(process))
 
     def has_none() -> bool:
         analyzer.collect()
-        return not workers(process)
+        return not workers_of(process)
 
     wait_until(has_none)
     assert isinstance(finish(analyzer, paths[3])[paths[3]], Attachment)

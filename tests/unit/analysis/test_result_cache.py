@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sslsniff.analysis import result_cache
+from sslsniff.analysis.checked_fields import INVALID
 from sslsniff.analysis.file_analyzer import FileAnalyzer
 from sslsniff.capture import survey
 from sslsniff.libraries.rustls.rustls_fitting import make_library
@@ -326,5 +327,5 @@ def test_places_of_secrets_of_a_wrong_form_are_not_believed(log: object) -> None
     stored = json.loads(json.dumps(result_cache.entry(plan)))
     assert result_cache.parse(stored, path, Path(path).stat().st_size) == plan
     stored["parts"][0]["key_log"] = log
-    with pytest.raises(result_cache.INVALID):
+    with pytest.raises(INVALID):
         result_cache.parse(stored, path, Path(path).stat().st_size)

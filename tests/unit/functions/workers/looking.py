@@ -1,32 +1,17 @@
-"""What the kernel says about workers, and programs for them to look into."""
+"""The workers of files that are read, and programs for them to look into."""
 
 import subprocess
 from pathlib import Path
 
 from sslsniff.functions.workers.file_reader import FileReaders
+from tests.unit.analysis.worker_status import workers_of
 
 FUNCTIONS = Path("tests/workload/functions").absolute()
 
 
-def status(pid: int) -> dict[str, str]:
-    """Return the fields of a process's status; empty: it is gone."""
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    except OSError:
-        return {}
-    return {name: value.strip() for name, _, value in (each.partition(":") for each in lines)}
-
-
 def workers(readers: FileReaders) -> list[int]:
     """Return the process ids of the workers."""
-    pid = readers._process.pid
-    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def opened(pid: int) -> set[str]:
-    """Return the names of what a process has open."""
-    files = Path(f"/proc/{pid}/fd").iterdir()
-    return {each.readlink().name.partition(":")[0] for each in files}
+    return workers_of(readers._process)
 
 
 def built(folder: Path, source: str, *flags: str) -> Path:

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from sslsniff.analysis.checked_fields import INVALID
 from sslsniff.elf.call_frames import CallFrame, RegisterOffset, RegisterRule, RuleKind
 from sslsniff.functions.stacks.stack_trace import CodePlace
 from sslsniff.functions.values.fetch_program import RuntimeTypeName
-from sslsniff.functions.workers.checked_fields import INVALID
 from sslsniff.functions.workers.code_messages import (
     frame_row,
     parse_frame,

@@ -17,12 +17,11 @@ from sslsniff.functions.workers import limits, tracing_worker
 from sslsniff.functions.workers.file_reader import FileReaders, UnreadFileError
 from sslsniff.functions.workers.read_code import LACK_FUNCTIONS, ReadCode
 from sslsniff.functions.workers.read_plans import read_plans
-from sslsniff.kernel.resource_limits import GRACE_S
 from tests import hostile_files
-from tests.unit.functions.workers.looking import built, opened, status, workers
+from tests.unit.analysis.worker_status import assert_confined, opened, status
+from tests.unit.functions.workers.looking import built, workers
 from tests.workload.processes import wait_until
 
-NOBODY = "65534"
 ALL = WantedPlaces(functions=(".",), options=PlanOptions(force=True))
 LARGER = WantedPlaces(functions=("^larger$",))
 REMEDY = "see readelf or objdump"
@@ -43,24 +42,9 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_worker_has_no_rights_and_limits(program: Path, readers: FileReaders) -> None:
     readers.open(str(program))
     [pid] = workers(readers)
-    found = status(pid)
-    assert {int(found[each], 16) for each in ("CapInh", "CapPrm", "CapEff", "CapAmb")} == {0}
-    assert (found["NoNewPrivs"], found["Seccomp"]) == ("1", "2")
-    if os.geteuid() == 0:
-        assert found["Uid"].split() == found["Gid"].split() == [NOBODY] * 4
-        assert int(found["CapBnd"], 16) == 0
-        assert found["Groups"] == ""
-    limits = {
-        line[:25].strip(): line[25:].split()[:2]
-        for line in Path(f"/proc/{pid}/limits").read_text().splitlines()
-    }
-    assert limits["Max cpu time"] == ["600", str(600 + GRACE_S)]
-    most, same = map(int, limits["Max address space"])
-    process = status(readers._process.pid)
-    assert most == same == int(process["VmSize"].split()[0]) * 1024 + (2 << 30)
-    assert limits["Max core file size"] == limits["Max file size"] == ["0", "0"]
+    assert_confined(pid, readers._process, limits.MOST_CPU_S, limits.MOST_MEMORY_BYTES)
     assert opened(pid) == {"traceme", "null", "socket"}
-    assert int(process["CapEff"], 16) == 0
+    assert int(status(readers._process.pid)["CapEff"], 16) == 0
     readers.close()
     wait_until(lambda: status(pid).get("State", "Z").startswith("Z"))
 

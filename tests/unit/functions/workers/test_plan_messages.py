@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from sslsniff.analysis.checked_fields import INVALID
 from sslsniff.elf.elf_file import Elf
 from sslsniff.fetching.fetch import Fetch, FetchLimits
 from sslsniff.fetching.fetch_tables import Use, probed_place
@@ -18,7 +19,6 @@ from sslsniff.fetching.traced_values import Missing
 from sslsniff.functions.places.file_plans import plan_places
 from sslsniff.functions.places.plans import PlanOptions, TracePlan, WantedPlaces
 from sslsniff.functions.workers import late_fetch
-from sslsniff.functions.workers.checked_fields import INVALID
 from sslsniff.functions.workers.plan_messages import PlannedFile, parse_plans, plans_message
 from sslsniff.functions.workers.type_messages import parse_types
 from tests.unit.functions.workers.looking import built

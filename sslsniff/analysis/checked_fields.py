@@ -1,9 +1,9 @@
-"""Checks the fields of a worker's answer, which a hostile file may have forged."""
+"""Checks the fields of what need not be trusted: a worker's answer, an entry of the cache."""
 
 import struct
 from typing import Any
 
-from sslsniff.fetching.traced_values import Missing
+from sslsniff.elf.wanted_files import WantedDebugFile
 
 INVALID = (
     ValueError,
@@ -15,9 +15,10 @@ INVALID = (
     RecursionError,
     struct.error,
 )
-"""The exceptions of what parses an answer, for one in a wrong form."""
+"""The exceptions of what parses such data, for data in a wrong form."""
 
 WORD = 1 << 64
+MOST_NAME_LETTERS = 4096  # PATH_MAX
 _MOST_TEXT_LETTERS = 1 << 20  # names of Rust's generic functions have thousands
 
 
@@ -33,16 +34,16 @@ def optional_number(value: Any, start: int, end: int) -> int | None:
     return None if value is None else number_in(value, start, end)
 
 
-def text(value: Any) -> str:
+def text(value: Any, most_letters: int = _MOST_TEXT_LETTERS) -> str:
     """Return a text; raises ``ValueError``."""
-    if not isinstance(value, str) or len(value) > _MOST_TEXT_LETTERS:
+    if not isinstance(value, str) or len(value) > most_letters:
         raise ValueError
     return value
 
 
-def optional_text(value: Any) -> str | None:
+def optional_text(value: Any, most_letters: int = _MOST_TEXT_LETTERS) -> str | None:
     """Return None, or what ``text`` does."""
-    return None if value is None else text(value)
+    return None if value is None else text(value, most_letters)
 
 
 def boolean(value: Any) -> bool:
@@ -59,6 +60,8 @@ def items(value: Any) -> list[Any]:
     return value
 
 
-def missing(value: Any) -> Missing:
-    """Return the reason with a name; raises ``KeyError``."""
-    return Missing[text(value)]
+def wanted_debug_file(fields: Any) -> WantedDebugFile:
+    """Return which debug file is wanted; raises one of ``INVALID``."""
+    build_id, name = fields
+    known = (optional_text(each, MOST_NAME_LETTERS) for each in (build_id, name))
+    return WantedDebugFile(*known)
