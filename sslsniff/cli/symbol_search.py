@@ -121,7 +121,7 @@ class SymbolSearch:
             return f"{maybe}: there is no debug info that would tell"
         if self._is_damaged or not self._debug_info.is_whole:
             return f"{maybe}: a part of the debug info is damaged"
-        return f"{maybe}: the debug info that there is tells of none"
+        return f"{maybe}: the available debug info has none"
 
     def _is_described(self) -> bool:
         """Say whether debug info describes what was found: then it has all inlined calls, too."""

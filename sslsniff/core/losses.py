@@ -2,7 +2,7 @@
 
 The kernel counts what its BPF programs could not pass on, by cause (bpf/losses.bpf.h).
 ``core.flows`` finds by the positions of what comes where bytes are missing, and passes that on as a
-chunk without data. Decoders resume behind it, and an exchange says how many bytes it lacks.
+chunk without data. Decoders resume after it, and an exchange says how many bytes it lacks.
 """
 
 from dataclasses import dataclass

@@ -6,4 +6,4 @@ BUILD_PYTHON = Path(__file__).parents[2] / ".cache/build/bin/python"
 """What ``make`` builds with."""
 
 ZIG = (str(BUILD_PYTHON), "-m", "ziglang")
-"""Behind it: ``cc``, ``c++``, ``ld.lld``, ``build-exe``."""
+"""Its first argument is ``cc``, ``c++``, ``ld.lld`` or ``build-exe``."""

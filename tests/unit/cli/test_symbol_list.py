@@ -120,7 +120,7 @@ def test_without_debug_info_it_may_have_been(program: Path, tmp_path: Path) -> N
     assert done.stderr == f"sslsniff: {bare}: {told} that would tell\n"
     done = symbols(program, "^no such$")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.endswith("callers: the debug info that there is tells of none\n")
+    assert done.stderr.endswith("callers: the available debug info has none\n")
     done = symbols(program, "^caled$")
     assert "nothing in it matches (did you mean called?); a function" in done.stderr
     assert symbols(program, "^called$").stderr == ""

@@ -280,7 +280,7 @@ def test_damage_is_of_one_ring(rings: RingSet, writer: Writer) -> None:
 
 
 def test_an_unfinished_record_of_no_thread_is_damage(rings: RingSet, writer: Writer) -> None:
-    """Else all behind it would wait for good: no thread finishes it, and none ends."""
+    """Else the records after it would wait for good: no thread finishes it, and none ends."""
     position = writer.put(data_of(b"nobody's"), busy_thread=os.getpid())
     struct.pack_into("<I", writer.pages, 2 * PAGE + position + 4, 0)
     assert texts(rings) == []
