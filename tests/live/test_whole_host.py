@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -26,10 +25,10 @@ from tests.workload.passed import Passed
 from tests.workload.processes import PATIENCE_S, PROGRAMS, loading, run, started
 from tests.workload.servers import Certificate, Server
 
-IDLE, TRIES = 300, 3
-"""Processes that wait, and how often it is tried, as a busy machine is slow."""
-MOST_LIST, MOST_START = 4, 1.5
-"""How many times as long a list and a start may take as without these processes."""
+IDLE = 300
+"""Processes that wait."""
+MOST_READS_LIST, MOST_READS_START = 20, 20
+"""System calls that read for each of them."""
 
 
 def test_everything(
@@ -148,37 +147,37 @@ def test_list(inside: Enclosure, server_inside: Server) -> None:
 
 @pytest.mark.heavy
 def test_many_idle_processes(inside: Enclosure, tmp_path: Path) -> None:
-    """They delay neither the list nor the beginning of a capture."""
+    """Each costs the list and the beginning of a capture a few reads, not one for each other."""
     program = tmp_path / "idle"
     run("gcc", "-o", program, PROGRAMS / "c/idle.c", "-lssl")
-    listed_s, ready_s = fastest_list_and_start(inside, 0)
+    listing, starting = reads_of_list(inside, 0), reads_of_start(inside)
     with inside.started(program, str(IDLE)) as processes:
         assert processes.stdout is not None
         assert processes.stdout.readline() == "ready\n"
-        with_idle_s = fastest_list_and_start(inside, IDLE)
-    print(listed_s, ready_s, with_idle_s)
-    assert with_idle_s[0] < MOST_LIST * listed_s
-    assert with_idle_s[1] < MOST_START * ready_s
+        listing_idle, starting_idle = reads_of_list(inside, IDLE), reads_of_start(inside)
+    assert 1 <= (listing_idle - listing) / IDLE < MOST_READS_LIST
+    assert 1 <= (starting_idle - starting) / IDLE < MOST_READS_START
 
 
-def fastest_list_and_start(inside: Enclosure, idle: int) -> tuple[float, float]:
-    """Return what a list of processes and the beginning of a capture take, at best of some times.
+def reads_of_list(inside: Enclosure, idle: int) -> int:
+    """Return how often a list of processes reads from files; ``idle`` of them are named so."""
+    done = inside.run("sh", "-c", '"$@"; cat /proc/$$/io', "sh", SSLSNIFF, "list")
+    assert len([row for row in done.stdout.splitlines() if " idle " in row]) == idle
+    return reads(done.stdout)
 
-    ``idle``: how many processes of the program ``idle`` are listed.
-    """
-    listed_s, ready_s = [], []
-    for _ in range(TRIES):
-        began = time.monotonic()
-        rows = inside.run(SSLSNIFF, "list").stdout.splitlines()
-        listed_s.append(time.monotonic() - began)
-        assert len([row for row in rows if " idle " in row]) == idle
 
-        began = time.monotonic()
-        with inside.started(SSLSNIFF, "--json", "--all") as sniffer:
-            assert sniffer.stderr is not None
-            assert READY in sniffer.stderr.readline()
-            ready_s.append(time.monotonic() - began)
-    return min(listed_s), min(ready_s)
+def reads_of_start(inside: Enclosure) -> int:
+    """Return how often a capture reads from files until it is ready."""
+    with inside.started(SSLSNIFF, "--json", "--all") as sniffer:
+        assert sniffer.stderr is not None
+        assert READY in sniffer.stderr.readline()
+        return reads(Path(f"/proc/{outer_pid(sniffer.pid)}/io").read_text())
+
+
+def reads(counts: str) -> int:
+    """Return the system calls that read, of a process and its ended children (proc(5), io)."""
+    [count] = re.findall(r"^syscr: (\d+)$", counts, re.MULTILINE)
+    return int(count)
 
 
 def test_doctor(inside: Enclosure) -> None:
