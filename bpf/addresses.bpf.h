@@ -93,7 +93,8 @@ static __always_inline void bind(const struct thread *thread, const struct conne
 	}
 	connection->socket = socket;
 	connection->addressed = 0;
-	mark_probed(socket);
+	if (connection->has_data)
+		mark_probed(socket);
 	connection->rival = 0;
 	if (half)
 		follow_socket(thread->tid, key, connection, carry(socket, key, half));
@@ -223,24 +224,31 @@ static __always_inline void bind_sent(struct thread *thread, u64 socket, u64 sen
 		bind(thread, &key, connection, socket, send_evidence(thread, connection, sent));
 }
 
-/* Look at a send whose caller has no state. With --pid it is not watched. */
-static __always_inline int check_other_send(u64 socket, u64 sent)
+/* Look at a socket call whose caller has no state. With --pid it is not watched. */
+static __always_inline int check_other(u64 socket, u64 sent, u64 received)
 {
 	const struct config *config = get_config();
-	if (sent && config && !config->by_pid)
+	if (!config || config->by_pid)
+		return 0;
+	if (sent)
 		check_send(socket, sent);
+	else if (received)
+		check_receive(socket, received);
 	return 0;
 }
 
-/* Find whose connection a socket call is. `sent`: the bytes that were sent; 0: bytes were received. */
-SUBPROGRAM int bind_socket(u64 socket, u64 sent)
+/* Find whose connection a socket call is. `sent`: the bytes that were sent; 0: bytes were received. `received`: so many,
+ * which are in the caller's buffer; 0: they are not there yet. */
+SUBPROGRAM int bind_socket(u64 socket, u64 sent, u64 received)
 {
 	const struct sock *sock = (const struct sock *)socket;
 	struct thread *thread = socket_thread();
 	if (!thread)
-		return check_other_send(socket, sent);
+		return check_other(socket, sent, received);
 	if (unknown(sent)) /* the verifier would follow sends and receives apart to the end */
 		check_thread_send(thread, socket, sent);
+	if (unknown(received))
+		check_thread_receive(thread, socket, received);
 	struct call *call = 0;
 	int calls = enclosing_calls(thread, user_stack(), &call);
 	if (calls)
@@ -260,18 +268,21 @@ SUBPROGRAM int bind_socket(u64 socket, u64 sent)
 	return 0;
 }
 
+#define MSG_PEEK 2 /* include/linux/socket.h */
+
 /* Kernels since 6.3 (include/trace/events/sock.h): (sock, result, flags), after the call. */
 SEC("raw_tp/sock_send_length")
 int socket_sent(struct bpf_raw_tracepoint_args *ctx)
 {
 	s32 result = ctx->args[1];
-	return result > 0 ? bind_socket(ctx->args[0], result) : 0;
+	return result > 0 ? bind_socket(ctx->args[0], result, 0) : 0;
 }
 
 SEC("raw_tp/sock_recv_length")
 int socket_received(struct bpf_raw_tracepoint_args *ctx)
 {
-	return (s32)ctx->args[1] > 0 ? bind_socket(ctx->args[0], 0) : 0;
+	s32 result = ctx->args[1];
+	return result > 0 ? bind_socket(ctx->args[0], 0, ctx->args[2] & MSG_PEEK ? 0 : result) : 0;
 }
 
 /* Older kernels: the first argument of tcp_sendmsg and tcp_recvmsg is the sock, the third a length. */
@@ -279,13 +290,21 @@ SEC("kprobe/tcp_sendmsg")
 int tcp_sent(struct pt_regs *ctx)
 {
 	u64 size = PT_REGS_PARM3(ctx);
-	return size ? bind_socket(PT_REGS_PARM1(ctx), size) : 0;
+	return size ? bind_socket(PT_REGS_PARM1(ctx), size, 0) : 0;
 }
 
 SEC("kprobe/tcp_recvmsg")
 int tcp_received(struct pt_regs *ctx)
 {
-	return bind_socket(PT_REGS_PARM1(ctx), 0);
+	return bind_socket(PT_REGS_PARM1(ctx), 0, 0);
+}
+
+/* The state of a TCP connection changes: (sock, old state, new state); since 4.16. */
+SEC("raw_tp/inet_sock_set_state")
+int socket_state(struct bpf_raw_tracepoint_args *ctx)
+{
+	note_state(ctx->args[0], ctx->args[2]);
+	return 0;
 }
 
 /* Close a half. Returns whether it was announced. */

@@ -66,6 +66,7 @@ static __always_inline void pass_data(struct pt_regs *ctx, struct thread *thread
 		return;
 	}
 	connection->positions[direction] = position + size;
+	note_data(connection);
 	if (direction == DIRECTION_READ)
 		bind_received(thread, call, key, connection);
 	else if (!call->socket && keeps_order(thread))

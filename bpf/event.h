@@ -124,16 +124,27 @@ struct event_left_out {
 	struct event_header header;
 };
 
-/* How a socket was found to carry TLS, by what the traced process sent first. */
+/* How a socket was found to carry TLS, by what the traced process sent or received first. */
 enum tls_start {
 	TLS_CLIENT_HELLO = 1,
 	TLS_SERVER_HELLO = 2,
 	TLS_JOINED = 3, /* application data: the connection is older than the capture */
+	TLS_HELLO_RECEIVED = 4,
+};
+
+/* How the TCP connection of a socket began to end. */
+enum socket_ending {
+	ENDING_UNKNOWN = 0,
+	ENDING_CLOSED = 1,	/* the traced process closed it first */
+	ENDING_PEER_CLOSED = 2, /* the peer did */
+	ENDING_RESET = 3,	/* the traced process, or its kernel, sent a reset */
+	ENDING_PEER_RESET = 4,
+	ENDING_TIMED_OUT = 5, /* TCP gave up: the peer acknowledged nothing */
 };
 
 #define HEAD_BYTES 16
 #define NOTED_SENDS 10 /* more than a handshake has: some libraries send each of its messages alone */
-#define HELLO_BYTES 1024
+#define HELLO_BYTES 1032 /* twice what is copied of it, and a record's header */
 
 /* One of the first sends of a TLS socket. */
 struct noted_send {
@@ -145,6 +156,7 @@ struct noted_send {
 /* A TCP socket on which a watched process sends TLS records. */
 struct tls_socket {
 	__u64 since_ns;
+	__u64 ended_ns; /* when the end of its TCP connection began; 0: it has not */
 	__u64 cgroup;
 	__u64 acknowledged; /* bytes, at the end of the socket; 0 before */
 	__u64 received;
@@ -159,10 +171,16 @@ struct tls_socket {
 	__u32 hello_bytes;
 	__u8 local[16];
 	__u8 remote[16];
+	__u8 ending;	  /* enum socket_ending */
+	__u8 alert_level; /* of an alert that was received in clear; 0: none */
+	__u8 alert;
+	__u8 hello_start; /* where `hello` begins */
+	__u8 pad[4];
+	__u8 answer[HEAD_BYTES]; /* the first bytes that were received */
 	char comm[COMM_BYTES];
 	char program[COMM_BYTES]; /* the file name of its program */
 	struct noted_send noted[NOTED_SENDS];
-	__u8 hello[HELLO_BYTES]; /* the beginning of the record with the ClientHello that was sent */
+	__u8 hello[HELLO_BYTES]; /* the beginning of the record with the ClientHello that was sent or received */
 };
 
 /* A TLS socket that no probed library is known to use: it ended, or so many sends were noted. */
@@ -234,7 +252,7 @@ _Static_assert(sizeof(struct event_ended) == 24 + 8, "event_ended");
 _Static_assert(sizeof(struct event_closed) == 24 + 16, "event_closed");
 _Static_assert(sizeof(struct event_exited) == 24 + 8, "event_exited");
 _Static_assert(sizeof(struct event_cgroup) == 24 + 8 + CGROUP_PATH_BYTES, "event_cgroup");
-_Static_assert(sizeof(struct tls_socket) == 56 + 32 + 2 * COMM_BYTES + 32 * NOTED_SENDS + HELLO_BYTES, "tls_socket");
+_Static_assert(sizeof(struct tls_socket) == 64 + 32 + 8 + HEAD_BYTES + 2 * COMM_BYTES + 32 * NOTED_SENDS + HELLO_BYTES, "tls_socket");
 _Static_assert(sizeof(struct event_tls_socket) == 24 + 8 + sizeof(struct tls_socket), "event_tls_socket");
 _Static_assert(sizeof(struct event_hit) == 24 + 48, "event_hit");
 _Static_assert(sizeof(struct event_stack) == 8 * (STACK_REGISTERS + 1) + STACK_BYTES, "event_stack");

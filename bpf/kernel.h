@@ -70,6 +70,7 @@ struct sock_common {
 
 struct sock {
 	struct sock_common __sk_common;
+	s32 sk_err;
 	u16 sk_type;
 	u16 sk_protocol; /* since 5.6 a field of its own */
 };

@@ -116,7 +116,8 @@ struct connection {
 	u8 left_out; /* enum left_out */
 	u8 direct;   /* calls with direct evidence for the socket and none for another in between, CERTAIN at most */
 	u8 is_fixed; /* the library's object names its socket: no evidence counts against that */
-	u8 pad2[3];
+	u8 has_data; /* plaintext passed, though perhaps not to user space */
+	u8 pad2[2];
 	u32 layout; /* index of its library's, once announced */
 };
 
@@ -163,6 +164,14 @@ struct call_block {
 	struct call calls[BLOCK_CALLS];
 };
 
+/* What was looked at of a TCP socket; see tls_sockets.bpf.h. */
+struct looks {
+	u8 sends;     /* how many were looked at, or why no more need a look */
+	u8 receives;  /* likewise */
+	u8 header[5]; /* of a record that was received alone */
+	u8 pad;
+};
+
 /* The rest of a finished call that is still to emit. It is in the thread's entry, not on the stack: there the
  * verifier would follow its values through every turn of the loop. */
 struct piece {
@@ -203,7 +212,8 @@ struct thread {
 	u64 written_first;	   /* plaintext bytes in the first of these records */
 	u64 written_records;	   /* the number of these records */
 	u64 settled;		   /* the socket of the last send that check_send need not look at */
-	u64 settled_ends;	   /* `socket_ends` then: the address may be another socket's since */
+	u64 quiet;		   /* the socket of the last receive that check_receive need not look at */
+	u64 settled_ends;	   /* `socket_ends` then: the addresses may be other sockets' since */
 	u32 pid;
 	u32 tid;
 	u32 next_block; /* of `blocks`, counts up */
@@ -275,10 +285,9 @@ MAP_ARRAY(blank_blocks, struct call_block, 1);
 MAP_LRU_HASH(call_blocks, struct call_block_key, struct call_block, MOST_BLOCKS);
 MAP_LRU_HASH(connections, struct connection_key, struct connection, MOST_CONNECTIONS);
 MAP_LRU_HASH(carriers, u64, struct carrier, MOST_CONNECTIONS);
-/* TCP sockets on which something was sent -> how many sends were looked at; see tls_sockets.bpf.h. */
-MAP_HASH(sending_sockets, u64, u32, 65536);
+MAP_HASH(looked_sockets, u64, struct looks, 65536);
 MAP_ARRAY(blank_tls_sockets, struct tls_socket, 1);
-MAP_ARRAY(socket_ends, u64, 1); /* how many of `sending_sockets` were destroyed */
+MAP_ARRAY(socket_ends, u64, 1); /* how many of `looked_sockets` were destroyed */
 /* Fewer: kernels that allocate all entries at once need 11 MB for these. */
 MAP_HASH(tls_sockets, u64, struct tls_socket, 8192);
 MAP_RING(events, RING_BYTES);

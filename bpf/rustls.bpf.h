@@ -72,6 +72,8 @@ static __always_inline void pass_plaintext(struct pt_regs *ctx, struct thread *t
 {
 	struct plaintext *plaintext = &thread->plaintext;
 	const struct config *config = get_config();
+	if (plaintext->left)
+		note_data(connection);
 	if (!config || config->stopped || !plaintext->left || leave_out(thread->tid, key, connection))
 		return;
 	u32 direction = connection->half == HALF_WRITE;

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only
  *
- * TCP sockets on which a watched process uses TLS, whatever library makes it: found by what the process sends. A client
- * sends a ClientHello first, a server a ServerHello. One that a probed library is not found to use has plaintext that no
- * probe sees: user space names it (sslsniff/capture/unseen/unseen_tls.py).
+ * TCP sockets on which a watched process uses TLS, whatever library makes it: found by what the process sends and receives.
+ * A client sends a ClientHello first, a server receives one and sends a ServerHello. A socket whose data no probe saw either
+ * had none, because the handshake failed, or has plaintext that no probe sees: user space tells which, and names it
+ * (sslsniff/capture/unseen/unseen_tls.py).
  *
- * Only the first sends of a socket are looked at: TLS may begin after some lines in plaintext (STARTTLS, CONNECT).
+ * Only the first sends and receives of a socket are looked at: TLS may begin after some lines in plaintext (STARTTLS,
+ * CONNECT). Receives are looked at until the records are encrypted, and only where the kernel calls after the bytes were
+ * copied (since 6.3).
  */
 #pragma once
 
@@ -13,14 +16,21 @@
 
 #define TCP_PROTOCOL 6 /* IPPROTO_TCP, which is no macro in the kernel */
 
-/* So many sends are looked at for the beginning of TLS. */
+/* So many sends, and receives, are looked at for the beginning of TLS. */
 #define MOST_LOOKS 8
 #define IS_SETTLED 255 /* nothing more of the socket is looked at */
 #define IS_TLS 254     /* it is in `tls_sockets`, and its sends are noted */
 
+/* So many receives of a handshake are looked at: some libraries receive the header of each record apart. */
+#define MOST_RECEIVES 32
+
 /* RFC 8446, section 5.1 and appendix B.3 */
+#define RECORD_HEADER_BYTES 5
 #define NEEDED_BYTES 11			/* of a record and its message */
+#define ALERT_BYTES 2
 #define MOST_RECORD_BYTES (16384 + 256) /* also section 5.2: what is around 2^14 bytes of plaintext */
+#define RECORD_CHANGE_CIPHER_SPEC 20
+#define RECORD_ALERT 21
 #define RECORD_HANDSHAKE 22
 #define RECORD_APPLICATION_DATA 23
 #define MESSAGE_CLIENT_HELLO 1
@@ -30,50 +40,60 @@
 #define LEAST_HELLO_BYTES 38	 /* type, length, version, random */
 #define LEAST_PROTECTED_BYTES 17 /* a tag, a type */
 
-/* System calls that send, with their numbers on x86-64 (arch/x86/entry/syscalls/syscall_64.tbl). Their second argument is
- * the bytes, a list of buffers, or a message. */
+/* System calls that send or receive, with their numbers on x86-64 (arch/x86/entry/syscalls/syscall_64.tbl). Their second
+ * argument is the bytes, a list of buffers, or a message. */
+#define SYSCALL_READ 0
 #define SYSCALL_WRITE 1
+#define SYSCALL_READV 19
 #define SYSCALL_WRITEV 20
 #define SYSCALL_SENDTO 44
+#define SYSCALL_RECVFROM 45
 #define SYSCALL_SENDMSG 46
+#define SYSCALL_RECVMSG 47
+#define SYSCALL_RECVMMSG 299
 #define SYSCALL_SENDMMSG 307
 #define MESSAGE_LIST 16 /* offset of msg_iov in struct user_msghdr */
 
-/* The bytes that a system call sends: `left` in these buffers of the caller. Records are often in several: Erlang has an
- * empty one first, others the header in one of its own. */
+/* The bytes that a system call sends or received: `left` in these buffers of the caller. Records are often in several:
+ * Erlang has an empty one first, others the header in one of its own. */
 #define MOST_BUFFERS 4
-struct outgoing {
+struct moved_bytes {
 	struct slice buffers[MOST_BUFFERS];
 	u64 left;
 };
 
-/* Find what the caller's system call sends. Returns 0 if that is unknown, as for io_uring and sendfile. */
-static __always_inline int find_outgoing(struct outgoing *outgoing, u64 sent)
+/* Find the `size` bytes that the caller's system call moves. Returns 0 if that is unknown, as for io_uring and sendfile. */
+static __always_inline int find_moved(struct moved_bytes *moved, u64 size)
 {
 	struct syscall_arguments call = {};
 	read_syscall(&call);
 	if (call.segment != USER_CODE_SEGMENT)
 		return 0;
-	outgoing->left = sent;
+	moved->left = size;
 	u64 list = call.second;
 	switch (call.number) {
+	case SYSCALL_READ:
 	case SYSCALL_WRITE:
 	case SYSCALL_SENDTO:
-		outgoing->buffers[0].address = call.second;
-		outgoing->buffers[0].size = sent;
+	case SYSCALL_RECVFROM:
+		moved->buffers[0].address = call.second;
+		moved->buffers[0].size = size;
 		return 1;
 	case SYSCALL_SENDMSG:
+	case SYSCALL_RECVMSG:
+	case SYSCALL_RECVMMSG:
 	case SYSCALL_SENDMMSG:
 		list = read_pointer(call.second + MESSAGE_LIST);
 		break;
+	case SYSCALL_READV:
 	case SYSCALL_WRITEV:
 		break;
 	default:
 		return 0;
 	}
 	/* The list may be shorter, and end where its memory ends. */
-	return !bpf_probe_read_user(outgoing->buffers, sizeof(outgoing->buffers), (const void *)list) ||
-	       !bpf_probe_read_user(outgoing->buffers, sizeof(struct slice), (const void *)list);
+	return !bpf_probe_read_user(moved->buffers, sizeof(moved->buffers), (const void *)list) ||
+	       !bpf_probe_read_user(moved->buffers, sizeof(struct slice), (const void *)list);
 }
 
 /* Return the value itself. The verifier knows nothing of it then: so it finds that ways through a loop, or past a branch, are
@@ -84,14 +104,14 @@ SUBPROGRAM u64 unknown(u64 value)
 	return value;
 }
 
-/* Copy the first bytes of `outgoing`: `most` at most, to `to`, which has room for twice as many; a power of two. Returns
+/* Copy the first bytes of `moved`: `most` at most, to `to`, which has room for twice as many; a power of two. Returns
  * how many. */
-static __always_inline u32 copy_outgoing(u8 *to, u64 most, const struct outgoing *outgoing)
+static __always_inline u32 copy_moved(u8 *to, u64 most, const struct moved_bytes *moved)
 {
-	u64 left = outgoing->left;
+	u64 left = moved->left;
 	u64 at = 0;
 	for (int i = 0; i < MOST_BUFFERS; i++) {
-		u64 size = outgoing->buffers[i].size < left ? outgoing->buffers[i].size : left;
+		u64 size = moved->buffers[i].size < left ? moved->buffers[i].size : left;
 		size = unknown(size);
 		left = unknown(left - size);
 		at = unknown(at);
@@ -102,14 +122,14 @@ static __always_inline u32 copy_outgoing(u8 *to, u64 most, const struct outgoing
 		if (size > most || !size)
 			continue;
 		if (at >= most ||
-		    bpf_probe_read_user(to + (at & (most - 1)), size, (const void *)outgoing->buffers[i].address))
+		    bpf_probe_read_user(to + (at & (most - 1)), size, (const void *)moved->buffers[i].address))
 			break;
 		at += size;
 	}
 	return at;
 }
 
-/* How TLS begins with a send that has these first bytes: enum tls_start; 0: it does not. */
+/* How TLS begins with a send that has these first bytes: enum tls_start; 0: it does not. Of a receive, a ClientHello. */
 static __always_inline u8 tls_start(const u8 *head)
 {
 	u32 record_bytes = head[3] << 8 | head[4];
@@ -131,9 +151,9 @@ static __always_inline u8 tls_start(const u8 *head)
 /* Return how TLS begins with what the caller sends: `tls_start`. */
 SUBPROGRAM int sent_start(u64 sent)
 {
-	struct outgoing outgoing = {};
+	struct moved_bytes moved = {};
 	u8 head[2 * HEAD_BYTES] = {};
-	if (!find_outgoing(&outgoing, sent) || copy_outgoing(head, HEAD_BYTES, &outgoing) < NEEDED_BYTES)
+	if (!find_moved(&moved, sent) || copy_moved(head, HEAD_BYTES, &moved) < NEEDED_BYTES)
 		return 0;
 	return tls_start(head);
 }
@@ -159,29 +179,29 @@ static __always_inline void report_tls_socket(u64 socket, const struct tls_socke
 	ring_submit(events, event);
 }
 
-_Static_assert(sizeof(struct noted_send) >= 2 * HEAD_BYTES, "copy_outgoing needs twice the room");
+_Static_assert(sizeof(struct noted_send) >= 2 * HEAD_BYTES, "copy_moved needs twice the room");
 
 /* Add one of a TLS socket's first sends; report the socket after the last of them, unless a probed library uses it. */
 SUBPROGRAM int note_send(u64 socket, u64 sent)
 {
-	u32 *looks = map_lookup(sending_sockets, &socket);
+	struct looks *looks = map_lookup(looked_sockets, &socket);
 	struct tls_socket *tls = map_lookup(tls_sockets, &socket);
 	if (!looks || !tls)
 		return 0;
 	u32 index = tls->sends;
 	if (index < NOTED_SENDS) {
 		struct noted_send *noted = &tls->noted[index];
-		struct outgoing outgoing = {};
+		struct moved_bytes moved = {};
 		/* Copied in place, as the stack has no room left: the members after the head are set below. */
-		if (find_outgoing(&outgoing, sent))
-			copy_outgoing((u8 *)noted, HEAD_BYTES, &outgoing);
+		if (find_moved(&moved, sent))
+			copy_moved((u8 *)noted, HEAD_BYTES, &moved);
 		noted->bytes = sent;
 		noted->received = received_bytes(socket);
 		tls->sends = index + 1;
 	}
 	if (tls->sends < NOTED_SENDS)
 		return 0;
-	*looks = IS_SETTLED;
+	looks->sends = IS_SETTLED;
 	if (!tls->is_probed)
 		report_tls_socket(socket, tls);
 	return 0;
@@ -214,13 +234,20 @@ SUBPROGRAM int add_tls_socket(u64 socket, u64 pid, u64 start)
 	return 1;
 }
 
-/* Note the ClientHello that a TLS socket begins with. */
-SUBPROGRAM int note_hello(u64 socket, u64 sent)
+#define HELLO_COPIED_BYTES 512
+_Static_assert(RECORD_HEADER_BYTES + 2 * HELLO_COPIED_BYTES <= HELLO_BYTES, "copy_moved needs twice the room");
+
+/* Note the ClientHello that a TLS socket begins with. The header of its record may have been received before. */
+SUBPROGRAM int note_hello(u64 socket, u64 size)
 {
+	const struct looks *looks = map_lookup(looked_sockets, &socket);
 	struct tls_socket *tls = map_lookup(tls_sockets, &socket);
-	struct outgoing outgoing = {};
-	if (tls && find_outgoing(&outgoing, sent))
-		tls->hello_bytes = copy_outgoing(tls->hello, HELLO_BYTES / 2, &outgoing);
+	struct moved_bytes moved = {};
+	if (!tls || !looks || !find_moved(&moved, size))
+		return 0;
+	__builtin_memcpy(tls->hello, looks->header, RECORD_HEADER_BYTES);
+	tls->hello_start = looks->header[0] ? 0 : RECORD_HEADER_BYTES;
+	tls->hello_bytes = copy_moved(tls->hello + RECORD_HEADER_BYTES, HELLO_COPIED_BYTES, &moved);
 	return 0;
 }
 
@@ -235,45 +262,50 @@ static __always_inline u32 watched_caller(const struct config *config)
 	return is_watched(pid) ? pid : 0;
 }
 
+/* What was looked at of the socket of the caller, process `pid`, until now; 0: there is no room, or it is no TCP socket. */
+static __always_inline struct looks *get_looks(const struct config *config, u64 socket, u32 pid)
+{
+	struct looks *known = map_lookup(looked_sockets, &socket);
+	/* With --pid one look into the table of processes says that a process is not watched. */
+	if (known || (!pid && config->by_pid))
+		return known;
+	u16 protocol = 0;
+	const struct sock *sock = (const struct sock *)socket;
+	bpf_probe_read_kernel(&protocol, sizeof(protocol), &sock->sk_protocol);
+	u16 family = socket_family(sock);
+	if (protocol != TCP_PROTOCOL || (family != AF_INET && family != AF_INET6))
+		return 0;
+	struct looks looks = {};
+	if (!pid)
+		looks.sends = looks.receives = IS_SETTLED;
+	if (map_update(looked_sockets, &socket, &looks)) {
+		count(COUNTER_UNCHECKED_SOCKETS, 1);
+		return 0;
+	}
+	return map_lookup(looked_sockets, &socket);
+}
+
 /* Look at a send, if it is one of the first of a TCP socket. Returns whether later ones need no look. This and what it
  * calls are subprograms: the verifier checks each once, and not for every way to it. So each finds the bytes anew. */
 SUBPROGRAM int check_send(u64 socket, u64 sent)
 {
-	u32 *known = map_lookup(sending_sockets, &socket);
-	if (known && *known == IS_SETTLED)
+	struct looks *looks = map_lookup(looked_sockets, &socket);
+	if (looks && looks->sends == IS_SETTLED)
 		return 1;
 	const struct config *config = get_config();
 	if (!config || config->stopped || !config->checks_sockets)
 		return 0;
-	u32 looks = known ? *known : 0;
 	u32 pid = watched_caller(config);
-	if (!known) {
-		/* With --pid one look into the table of processes says that a process is not watched. */
-		if (!pid && config->by_pid)
-			return 0;
-		u16 protocol = 0;
-		const struct sock *sock = (const struct sock *)socket;
-		bpf_probe_read_kernel(&protocol, sizeof(protocol), &sock->sk_protocol);
-		u16 family = socket_family(sock);
-		if (protocol != TCP_PROTOCOL || (family != AF_INET && family != AF_INET6))
-			return 0;
-		if (!pid)
-			looks = IS_SETTLED;
-		if (map_update(sending_sockets, &socket, &looks)) {
-			count(COUNTER_UNCHECKED_SOCKETS, 1);
-			return 0;
-		}
-		known = map_lookup(sending_sockets, &socket);
-	}
-	if (!pid || !known || !sent)
+	looks = get_looks(config, socket, pid);
+	if (!pid || !looks || !sent)
 		return 0;
-	if (looks != IS_TLS) {
+	if (looks->sends != IS_TLS) {
 		u8 start = sent_start(sent);
 		int is_added = start && add_tls_socket(socket, pid, start);
 		if (start && !is_added)
 			count(COUNTER_UNCHECKED_SOCKETS, 1);
-		looks++;
-		*known = is_added ? IS_TLS : looks < MOST_LOOKS && !start ? looks : IS_SETTLED;
+		u8 sends = looks->sends + 1;
+		looks->sends = is_added ? IS_TLS : sends < MOST_LOOKS && !start ? sends : IS_SETTLED;
 		if (!is_added)
 			return 0;
 		if (start == TLS_CLIENT_HELLO)
@@ -283,21 +315,119 @@ SUBPROGRAM int check_send(u64 socket, u64 sent)
 	return 0;
 }
 
-/* Look at a send of a thread, unless its last send was on this socket and needed no look. */
-static __always_inline void check_thread_send(struct thread *thread, u64 socket, u64 sent)
+enum received {
+	RECEIVED_OTHER,
+	RECEIVED_HEADER,    /* of a record, and nothing else */
+	RECEIVED_HELLO,	    /* a ClientHello */
+	RECEIVED_HANDSHAKE, /* another message in clear, or what is not TLS */
+	RECEIVED_ALERT,	    /* its level and its number follow in the next bytes */
+	RECEIVED_ENCRYPTED, /* or about to be: nothing more is in clear */
+};
+
+/* Return what a receive begins with: enum received. A header alone is kept in `looks`; else the first bytes that the
+ * socket received are kept in `tls_sockets`. */
+SUBPROGRAM int received_kind(u64 socket, u64 received)
+{
+	struct looks *looks = map_lookup(looked_sockets, &socket);
+	struct moved_bytes moved = {};
+	u8 head[RECORD_HEADER_BYTES + 2 * HEAD_BYTES] = {};
+	if (!looks || !find_moved(&moved, received) || !copy_moved(head + RECORD_HEADER_BYTES, HEAD_BYTES, &moved))
+		return RECEIVED_OTHER;
+	int follows = looks->header[0] != 0;
+	if (follows)
+		__builtin_memcpy(head, looks->header, RECORD_HEADER_BYTES);
+	else
+		__builtin_memmove(head, head + RECORD_HEADER_BYTES, HEAD_BYTES);
+	int is_record = head[0] >= RECORD_CHANGE_CIPHER_SPEC && head[0] <= RECORD_APPLICATION_DATA &&
+			head[1] == TLS_MAJOR && head[2] <= MOST_TLS_MINOR;
+	if (is_record && !follows && received == RECORD_HEADER_BYTES) {
+		__builtin_memcpy(looks->header, head, RECORD_HEADER_BYTES);
+		return RECEIVED_HEADER;
+	}
+	struct tls_socket *tls = map_lookup(tls_sockets, &socket);
+	if (tls && !tls->answer[0])
+		__builtin_memcpy(tls->answer, head, HEAD_BYTES);
+	if (!is_record)
+		return RECEIVED_OTHER;
+	if (head[0] == RECORD_ALERT)
+		return head[3] || head[4] != ALERT_BYTES ? RECEIVED_ENCRYPTED
+							 : RECEIVED_ALERT | head[5] << 8 | head[6] << 16;
+	if (head[0] != RECORD_HANDSHAKE)
+		return RECEIVED_ENCRYPTED;
+	return tls_start(head) == TLS_CLIENT_HELLO ? RECEIVED_HELLO : RECEIVED_HANDSHAKE;
+}
+
+/* Look at a receive, as `check_send` does at a send. */
+SUBPROGRAM int check_receive(u64 socket, u64 received)
+{
+	struct looks *looks = map_lookup(looked_sockets, &socket);
+	if (looks && looks->receives == IS_SETTLED)
+		return 1;
+	const struct config *config = get_config();
+	if (!config || config->stopped || !config->checks_sockets)
+		return 0;
+	u32 pid = watched_caller(config);
+	looks = get_looks(config, socket, pid);
+	if (!pid || !looks || !received)
+		return 0;
+	u32 kind = received_kind(socket, received);
+	if (kind == RECEIVED_HELLO && looks->sends < MOST_LOOKS) {
+		if (add_tls_socket(socket, pid, TLS_HELLO_RECEIVED)) {
+			looks->sends = IS_TLS;
+			note_hello(socket, received);
+		} else {
+			looks->sends = IS_SETTLED;
+			count(COUNTER_UNCHECKED_SOCKETS, 1);
+		}
+	}
+	struct tls_socket *tls = (u8)kind == RECEIVED_ALERT ? map_lookup(tls_sockets, &socket) : 0;
+	if (tls) {
+		tls->alert_level = kind >> 8;
+		tls->alert = kind >> 16;
+	}
+	if (kind != RECEIVED_HEADER)
+		looks->header[0] = 0;
+	u8 receives = looks->receives + 1;
+	u8 most = looks->sends == IS_TLS ? MOST_RECEIVES : MOST_LOOKS;
+	looks->receives = receives < most && kind != RECEIVED_ENCRYPTED ? receives : IS_SETTLED;
+	return 0;
+}
+
+/* How many sockets that were looked at are gone. */
+static __always_inline u64 ended_sockets(void)
 {
 	u32 zero = 0;
 	const u64 *counted = map_lookup(socket_ends, &zero);
-	u64 ends = counted ? *counted : 0;
-	if (thread->settled == socket && thread->settled_ends == ends)
-		return;
-	if (check_send(socket, sent)) {
-		thread->settled = socket;
-		thread->settled_ends = ends;
-	}
+	return counted ? *counted : 0;
 }
 
-/* Note that a connection of a probed library uses a socket. */
+/* Forget which sockets need no look, if one of them may be another by now. */
+static __always_inline void forget_ended(struct thread *thread)
+{
+	u64 ends = ended_sockets();
+	if (thread->settled_ends == ends)
+		return;
+	thread->settled = thread->quiet = 0;
+	thread->settled_ends = ends;
+}
+
+/* Look at a send of a thread, unless its last send was on this socket and needed no look. */
+static __always_inline void check_thread_send(struct thread *thread, u64 socket, u64 sent)
+{
+	forget_ended(thread);
+	if (thread->settled != socket && check_send(socket, sent))
+		thread->settled = socket;
+}
+
+/* Look at a receive of a thread, unless its last receive was on this socket and needed no look. */
+static __always_inline void check_thread_receive(struct thread *thread, u64 socket, u64 received)
+{
+	forget_ended(thread);
+	if (thread->quiet != socket && check_receive(socket, received))
+		thread->quiet = socket;
+}
+
+/* Note that a probed library passes the data of a socket. */
 static __always_inline void mark_probed(u64 socket)
 {
 	struct tls_socket *tls = map_lookup(tls_sockets, &socket);
@@ -305,13 +435,23 @@ static __always_inline void mark_probed(u64 socket)
 		tls->is_probed = 1;
 }
 
+/* Note that plaintext passes on a connection. The caller has just compared its key. */
+static __always_inline void note_data(struct connection *connection)
+{
+	if (connection->has_data)
+		return;
+	connection->has_data = 1;
+	if (connection->socket)
+		mark_probed(connection->socket);
+}
+
 /* A TCP socket was destroyed: another may get its address. */
 static __always_inline void forget_socket(u64 socket)
 {
 	const struct config *config = get_config();
-	if (!map_lookup(sending_sockets, &socket) || !config || config->stopped)
+	if (!map_lookup(looked_sockets, &socket) || !config || config->stopped)
 		return; /* user space reads what is left when the capture is over */
-	map_delete(sending_sockets, &socket);
+	map_delete(looked_sockets, &socket);
 	u32 zero = 0;
 	u64 *ends = map_lookup(socket_ends, &zero);
 	if (ends)
@@ -325,4 +465,35 @@ static __always_inline void forget_socket(u64 socket)
 	if (!tls->is_probed)
 		report_tls_socket(socket, tls);
 	map_delete(tls_sockets, &socket);
+}
+
+/* include/net/tcp_states.h, include/uapi/asm-generic/errno.h */
+#define TCP_FIN_WAIT1 4
+#define TCP_CLOSE 7
+#define TCP_CLOSE_WAIT 8
+#define ETIMEDOUT 110
+
+/* Note how the TCP connection of a TLS socket begins to end: it gets this state. */
+static __always_inline void note_state(u64 socket, u32 state)
+{
+	struct tls_socket *tls = map_lookup(tls_sockets, &socket);
+	if (!tls || tls->ending)
+		return;
+	const struct sock *sock = (const struct sock *)socket;
+	s32 error = 0;
+	switch (state) {
+	case TCP_FIN_WAIT1:
+		tls->ending = ENDING_CLOSED;
+		break;
+	case TCP_CLOSE_WAIT:
+		tls->ending = ENDING_PEER_CLOSED;
+		break;
+	case TCP_CLOSE:
+		bpf_probe_read_kernel(&error, sizeof(error), &sock->sk_err);
+		tls->ending = error == ETIMEDOUT ? ENDING_TIMED_OUT : error ? ENDING_PEER_RESET : ENDING_RESET;
+		break;
+	default:
+		return;
+	}
+	tls->ended_ns = bpf_ktime_get_ns();
 }

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from sslsniff.capture.early_files import EarlyFiles
+from sslsniff.capture.handshakes.handshakes import Handshakes
 from sslsniff.capture.late_files import LateFiles
 from sslsniff.capture.maps import OpenConnections, Tables
 from sslsniff.capture.probes import Probes
@@ -108,6 +109,7 @@ class LiveCapture:
         self._key_log = key_log
         self._hit_handlers = tuple(each for each in (served, key_log) if each is not None)
         self._closing = contextlib.ExitStack()
+        self._handshakes = Handshakes()
         self._joiner = RustlsConnections(self.fast_path)
         self._may_have_ended = True  # a look into the kernel's table takes 0.1 ms
         self._reading = Records(memoryview(b""), 0, 0)
@@ -154,6 +156,7 @@ class LiveCapture:
                 self._late_files.unprobed,
                 self._containers.is_watched,
                 self._clock_offset_ns,
+                self._handshakes,
             )
             self._files.analyzer.prepare()
         except BaseException:
@@ -238,6 +241,7 @@ class LiveCapture:
         ready = {fd for fd, _ in self._epoll.poll(timeout_s)}
         self._may_have_ended = self._records.fd not in ready
         self._unseen.poll()
+        yield from self._ended_handshakes()
         if self._may_have_ended:
             self._report_ended()
         self._late_files.poll(ready)
@@ -281,6 +285,7 @@ class LiveCapture:
         yield from self._joiner.release()
         if not is_skipped():
             self._unseen.finish()
+            yield from self._ended_handshakes()
         self._late_files.report_last()
         is_whole = not self._records.unread_plaintext()
         if is_whole:  # else what is missing in between has more causes than one
@@ -385,6 +390,13 @@ class LiveCapture:
         """Note which thread passed plaintext, before its event waits for its connection."""
         if self._served is not None and event.connection in self._open.owners:
             self._served.note(event, self._open.owners[event.connection][0])
+
+    def _ended_handshakes(self) -> Iterator[events.Event]:
+        """Yield the handshakes without data that ended."""
+        for each in self._handshakes.drain():
+            event = self._containers.handle(each)
+            if isinstance(event, events.HandshakeEnded):
+                yield event
 
     def _handle(self, record: events.Record) -> Iterable[events.Event]:
         """Return the events that follow from a record."""

@@ -20,6 +20,7 @@ _log = DebugLog("probes")
 _FORK = ("process_fork", "sched_process_fork")
 _LIFE = (("process_exec", "sched_process_exec"), ("process_exit", "sched_process_exit"))
 _CGROUP = ("cgroup_made", "cgroup_mkdir")
+_SOCKET_STATE = ("socket_state", "inet_sock_set_state")
 _SOCKET_GONE = ("socket_gone", "tcp_destroy_sock")
 
 
@@ -63,7 +64,8 @@ class Probes:
             self._note(f"addresses of connections will be unknown: {error.fact}")
         else:
             # A library without a free call does not report the ends of its connections.
-            self._detaches.append(self._loader.attach_raw_tracepoint(*_SOCKET_GONE))
+            for each in (_SOCKET_STATE, _SOCKET_GONE):
+                self._detaches.append(self._loader.attach_raw_tracepoint(*each))
             self._detaches += detaches
 
     def attach(self, path: str, file: int, libraries: Iterable[ProbedLibrary]) -> bool:

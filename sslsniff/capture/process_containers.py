@@ -6,7 +6,7 @@ container, too, though nothing of it is left in /proc.
 
 from collections.abc import Callable
 
-from sslsniff.core.events import CgroupMade, Exited, Opened, Record, TlsSocket
+from sslsniff.core.events import CgroupMade, Exited, HandshakeEnded, Opened, Record, TlsSocket
 from sslsniff.core.model import Container
 from sslsniff.kernel.containers import cgroup_tree, runtimes
 from sslsniff.kernel.containers.cgroup_filter import CgroupFilter
@@ -52,7 +52,7 @@ class ProcessContainers:
             return None
         if isinstance(record, Exited):
             self._processes.pop(record.pid, None)
-        return self._opened(record) if isinstance(record, Opened) else record
+        return self._opened(record) if isinstance(record, Opened | HandshakeEnded) else record
 
     def is_watched(self, found: TlsSocket) -> bool:
         """Say whether a socket's process is in a cgroup that is watched."""
@@ -64,7 +64,7 @@ class ProcessContainers:
         if self._chosen is not None and not self._chosen.lacks_name(event.path):
             self._decide(event.cgroup, self._chosen.matches(event.path))
 
-    def _opened(self, event: Opened) -> Opened | None:
+    def _opened(self, event: Opened | HandshakeEnded) -> Opened | HandshakeEnded | None:
         cgroup, container = self._processes.get(event.pid, (None, None))
         if cgroup != event.cgroup:
             if self._chosen is not None and not self._is_chosen(event, self._chosen):
@@ -75,7 +75,7 @@ class ProcessContainers:
             self._processes[event.pid] = event.cgroup, container
         return event._replace(container=container)
 
-    def _is_chosen(self, event: Opened | TlsSocket, chosen: CgroupFilter) -> bool:
+    def _is_chosen(self, event: Opened | HandshakeEnded | TlsSocket, chosen: CgroupFilter) -> bool:
         path = self._path(event.cgroup)
         if path is None:  # it is gone, or outside sslsniff's cgroup namespace
             path = next(iter(cgroup_tree.paths_of(event.pid)), None)

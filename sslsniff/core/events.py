@@ -4,6 +4,7 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import NamedTuple
 
+from sslsniff.core.handshakes import HandshakeFacts, SocketEnding
 from sslsniff.core.losses import LossCause
 from sslsniff.core.model import Address, Container, Direction
 from sslsniff.decoders.messages import Side
@@ -171,7 +172,7 @@ class LeftOut(NamedTuple):
 
 
 class TlsStart(IntEnum):
-    """What a process sent first on a TLS socket: ``enum tls_start`` of ``bpf/event.h``.
+    """What a process sent or received first on a TLS socket: ``enum tls_start`` (``bpf/event.h``).
 
     ``JOINED``: application data, as the connection is older than the capture.
     """
@@ -179,6 +180,7 @@ class TlsStart(IntEnum):
     CLIENT_HELLO = 1
     SERVER_HELLO = 2
     JOINED = 3
+    HELLO_RECEIVED = 4
 
 
 class NotedSend(NamedTuple):
@@ -193,17 +195,21 @@ class NotedSend(NamedTuple):
 
 
 class TlsSocket(NamedTuple):
-    """A TCP socket on which a watched process sends TLS records, and no probed library is known.
+    """A TCP socket on which a watched process uses TLS, and no probe saw data.
 
+    ``time_ns``: when TLS began. ``ended_ns``: when the end of the TCP connection began.
     ``program``: the file name of the process's program, 15 bytes at most.
     ``sends``: the first ones. ``hello``: the beginning of the record with the
-    ClientHello that was sent, or empty.
+    ClientHello, or empty. ``answer``: the first bytes that were received, 16 at most; empty if
+    they are not known. ``received_alert``: the number of an alert that came in clear.
     ``acknowledged``, ``received``: bytes; 0 while the socket is open.
     """
 
     time_ns: int
     socket: int
+    ended_ns: int | None
     pid: int
+    uid: int
     cgroup: int
     comm: str
     program: str
@@ -213,6 +219,9 @@ class TlsSocket(NamedTuple):
     remote: Address
     sends: tuple[NotedSend, ...]
     hello: bytes
+    answer: bytes
+    received_alert: int | None
+    ending: SocketEnding
     acknowledged: int
     received: int
 
@@ -220,6 +229,32 @@ class TlsSocket(NamedTuple):
     def has_ended(self) -> bool:
         """Whether this is the socket's end; the peer has got or sent something by then."""
         return self.acknowledged > 0 or self.received > 0
+
+
+class HandshakeEnded(NamedTuple):
+    """A TLS handshake after which no data passed, as it failed, or nothing followed.
+
+    ``time_ns``: when it ended. ``library``: an index into ``Source.libraries``. ``facts``: what is
+    known of its end. The other fields are those of ``Opened``.
+    """
+
+    time_ns: int
+    began_ns: int
+    pid: int
+    uid: int | None
+    comm: str
+    library: int
+    role: Side | None
+    tls_version: str | None
+    sni: str | None
+    local: Address | None
+    remote: Address | None
+    facts: HandshakeFacts
+    name: str | None = None
+    cgroup: int = 0
+    container_pid: int | None = None
+    container: Container | None = None
+    machine: str | None = None
 
 
 class TimePassed(NamedTuple):
@@ -236,7 +271,18 @@ class CgroupMade(NamedTuple):
     path: str
 
 
-Event = Opened | Data | Addresses | Checked | Ended | Closed | LeftOut | Exited | TimePassed
+Event = (
+    Opened
+    | Data
+    | Addresses
+    | Checked
+    | Ended
+    | Closed
+    | LeftOut
+    | Exited
+    | HandshakeEnded
+    | TimePassed
+)
 """What happens on connections."""
 
 Record = Event | Paired | SocketGone | CgroupMade | TlsSocket

@@ -3,7 +3,14 @@
 from collections.abc import Collection, Sequence
 
 from sslsniff.core.fast_path import Consumer
-from sslsniff.core.model import Chunk, Connection, Direction, Exchange, InnerMessage
+from sslsniff.core.model import (
+    Chunk,
+    Connection,
+    Direction,
+    Exchange,
+    Handshake,
+    InnerMessage,
+)
 from sslsniff.core.sink import FlowControlStall, Sink, Summary
 from sslsniff.decoders.messages import Frame, Http2Totals, Undecoded
 
@@ -53,6 +60,11 @@ class FanOut(Sink):
         if not self._streams or exchange.stream in self._streams:
             for report in self._exchange_hooks:
                 report(exchange)
+
+    def handshake(self, handshake: Handshake) -> None:
+        """See ``Sink``."""
+        for sink in self._sinks:
+            sink.handshake(handshake)
 
     def frame(self, connection: Connection, frame: Frame, time_ns: int, tid: int) -> None:
         """See ``Sink``."""

@@ -61,8 +61,9 @@ from typing import Protocol
 
 from sslsniff.core import events
 from sslsniff.core.fast_path import Consumer, FastPath
+from sslsniff.core.handshakes import explain
 from sslsniff.core.losses import LossCause
-from sslsniff.core.model import Chunk, Connection, Direction, Process
+from sslsniff.core.model import Chunk, Connection, Direction, Handshake, Process
 from sslsniff.core.roles import Roles
 
 
@@ -80,6 +81,9 @@ class Listener(Protocol):
 
     def closed(self, connection: Connection, time_ns: int) -> None:
         """Note that a connection ended, or its process did, or it is left out from now on."""
+
+    def handshake(self, handshake: Handshake) -> None:
+        """Handle a handshake after which no data passed."""
 
     def tick(self, now_ns: int) -> None:
         """Note that it is ``now_ns`` in a capture file; called again after some milliseconds."""
@@ -117,6 +121,7 @@ class Flows:
             events.Closed: self._closed,
             events.LeftOut: self._left_out,
             events.Exited: self._exited,
+            events.HandshakeEnded: self._handshake_ended,
             events.TimePassed: self._time_passed,
         }
 
@@ -152,20 +157,9 @@ class Flows:
     def _opened(self, event: events.Opened) -> None:
         if event.connection in self._connections:
             return  # two threads, one that reads and one that writes, announced it at once
-        process = Process(
-            event.pid,
-            event.comm,
-            event.uid,
-            event.container,
-            event.container_pid,
-            event.machine,
-        )
-        if self._processes.get(event.pid) == process:  # exec and setuid change it
-            process = self._processes[event.pid]
-        self._processes[event.pid] = process
         connection = Connection(
             id=self._id(event),
-            process=process,
+            process=self._process(event),
             library=self._libraries[event.library],
             role=event.role,
             from_start=event.from_start,
@@ -179,12 +173,44 @@ class Flows:
         self._connections[event.connection] = connection
         self._listener.opened(connection, event.time_ns)
 
-    def _id(self, event: events.Opened) -> str:
+    def _process(self, event: events.Opened | events.HandshakeEnded) -> Process:
+        process = Process(
+            event.pid,
+            event.comm,
+            event.uid,
+            event.container,
+            event.container_pid,
+            event.machine,
+        )
+        if self._processes.get(event.pid) == process:  # exec and setuid change it
+            process = self._processes[event.pid]
+        self._processes[event.pid] = process
+        return process
+
+    def _id(self, event: events.Opened | events.HandshakeEnded) -> str:
         """Return an id that no other connection has: the recorded one, if there is one."""
         if event.name is not None:
             return event.name
         self._connections_seen += 1
         return f"{event.pid}-{self._connections_seen}"
+
+    def _handshake_ended(self, event: events.HandshakeEnded) -> None:
+        connection = Connection(
+            id=self._id(event),
+            process=self._process(event),
+            library=self._libraries[event.library],
+            role=event.role,
+            from_start=True,
+            opened_ns=event.began_ns,
+            local=event.local,
+            remote=event.remote,
+            sni=event.sni,
+            tls_version=event.tls_version,
+        )
+        end = explain(event.facts, event.role, event.sni)
+        self._listener.handshake(
+            Handshake(connection, event.began_ns, event.time_ns, end, event.facts)
+        )
 
     def _data(self, event: events.Data) -> None:
         direction = event.direction

@@ -11,6 +11,7 @@ from enum import Enum
 from functools import cache
 from typing import NamedTuple, Self
 
+from sslsniff.core.handshakes import HandshakeEnd, HandshakeFacts
 from sslsniff.core.losses import LossCause
 from sslsniff.decoders.databases.statement import Statement
 from sslsniff.decoders.inner.models.model_call import ModelCall
@@ -215,6 +216,20 @@ class Connection:
         return self.role.other
 
 
+@dataclass(slots=True)
+class Handshake:
+    """A TLS handshake after which no data passed; ``connection`` has no exchanges.
+
+    ``began_ns``: when TLS began. ``end``: how it ended, ``facts``: from what that is known.
+    """
+
+    connection: Connection
+    began_ns: int
+    ended_ns: int
+    end: HandshakeEnd
+    facts: HandshakeFacts
+
+
 def assumed_role(first: Direction) -> Side:
     """Return the role to assume where no plaintext shows it: who sends ``first`` is the client."""
     return Side.CLIENT if first is Direction.WRITE else Side.SERVER
@@ -353,6 +368,19 @@ class Exchange:
         """Body bytes of this exchange that were not captured."""
         request, response = self.request, self.response
         return (request.body.missing if request else 0) + (response.body.missing if response else 0)
+
+
+def handshake_exchange(handshake: Handshake) -> Exchange:
+    """Return an exchange without request and response, for what only knows exchanges."""
+    return Exchange(
+        connection=handshake.connection,
+        protocol="tls",
+        stream=None,
+        tid=0,
+        started_ns=handshake.began_ns,
+        ended_ns=handshake.ended_ns,
+        error=handshake.end.text if handshake.end.is_failure else None,
+    )
 
 
 class InnerMessage(NamedTuple):

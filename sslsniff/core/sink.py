@@ -5,11 +5,46 @@ from typing import NamedTuple
 
 from sslsniff.core.fast_path import Consumer
 from sslsniff.core.losses import Loss
-from sslsniff.core.model import Chunk, Connection, Direction, Exchange, InnerMessage, NotProbed
+from sslsniff.core.model import (
+    Chunk,
+    Connection,
+    Direction,
+    Exchange,
+    Handshake,
+    InnerMessage,
+    NotProbed,
+)
 from sslsniff.decoders.messages import Frame, Http2Totals, Side, Undecoded
+
+_MOST_FAILURES = 256
 
 CAPTURE_ENDED = "capture ended"
 """The error of an exchange that was still open when the capture ended."""
+
+
+@dataclass(slots=True)
+class HandshakeCounts:
+    """How many TLS handshakes were seen.
+
+    ``seen``: those of connections, too. ``failures``: kind and text -> how many failed so, of the
+    first ``_MOST_FAILURES`` kinds and texts. ``unused``: after which no data passed.
+    """
+
+    seen: int = 0
+    failed: int = 0
+    unused: int = 0
+    failures: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def add(self, handshake: Handshake) -> None:
+        """Count a handshake without data."""
+        self.seen += 1
+        if not handshake.end.is_failure:
+            self.unused += 1
+            return
+        self.failed += 1
+        key = handshake.end.kind, handshake.end.text
+        if key in self.failures or len(self.failures) < _MOST_FAILURES:
+            self.failures[key] = self.failures.get(key, 0) + 1
 
 
 @dataclass(slots=True)
@@ -35,6 +70,7 @@ class Summary:
     not_probed: list[NotProbed] | None = None
     evictions: int = 0
     began_ns: int | None = None
+    handshakes: HandshakeCounts = field(default_factory=HandshakeCounts)
 
 
 class FlowControlStall(NamedTuple):
@@ -84,6 +120,9 @@ class Sink:
 
     def exchange(self, exchange: Exchange) -> None:
         """Handle an exchange that ended."""
+
+    def handshake(self, handshake: Handshake) -> None:
+        """Handle a TLS handshake after which no data passed."""
 
     def frame(self, connection: Connection, frame: Frame, time_ns: int, tid: int) -> None:
         """Handle an HTTP/2 frame as it was sent."""

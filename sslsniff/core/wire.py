@@ -27,6 +27,7 @@ from sslsniff.core.events import (
     TlsSocket,
     TlsStart,
 )
+from sslsniff.core.handshakes import SocketEnding
 from sslsniff.core.losses import LossCause
 from sslsniff.core.model import Address
 from sslsniff.decoders.messages import Side
@@ -42,10 +43,11 @@ PAIRED = struct.Struct("<HBBIQQQ")
 SOCKET_GONE = struct.Struct("<HBBIQQQ")
 LEFT_OUT = HEADER
 CGROUP = struct.Struct("<HBBIQQQ1024s")
-TLS_SOCKET = struct.Struct("<QQQQIIHHHBBII16s16s16s16s320s1024s")
+TLS_SOCKET = struct.Struct("<QQQQQIIHHHBBII16s16sBBBB4x16s16s16s320s1032s")
 """``struct tls_socket``, which follows the header and the socket in its event."""
 
 _SOCKET = struct.Struct("<Q")
+_RECORD_HEADER_BYTES = 5  # RFC 8446, section 5.1
 _NOTED_SEND = struct.Struct("<16sQQ")
 
 _HALVES = (None, *DIRECTIONS)
@@ -210,11 +212,12 @@ def tls_socket(sock: int, value: memoryview, clock_offset_ns: int) -> TlsSocket:
     """Return the event for ``value``, an entry of the kernel's table of TLS sockets."""
     (
         since_ns,
+        ended_ns,
         cgroup,
         acknowledged,
         received,
         pid,
-        _,
+        uid,
         family,
         local_port,
         remote_port,
@@ -224,6 +227,11 @@ def tls_socket(sock: int, value: memoryview, clock_offset_ns: int) -> TlsSocket:
         hello_bytes,
         local,
         remote,
+        ending,
+        alert_level,
+        alert,
+        hello_start,
+        answer,
         comm,
         program,
         noted,
@@ -233,7 +241,9 @@ def tls_socket(sock: int, value: memoryview, clock_offset_ns: int) -> TlsSocket:
     return TlsSocket(
         time_ns=since_ns + clock_offset_ns,
         socket=sock,
+        ended_ns=ended_ns + clock_offset_ns if ended_ns else None,
         pid=pid,
+        uid=uid,
         cgroup=cgroup,
         comm=_text(comm) or "",
         program=_text(program) or "",
@@ -242,7 +252,10 @@ def tls_socket(sock: int, value: memoryview, clock_offset_ns: int) -> TlsSocket:
         local=Address.of(local[:size], local_port),
         remote=Address.of(remote[:size], remote_port),
         sends=tuple(map(NotedSend._make, [*_NOTED_SEND.iter_unpack(noted)][:sends])),
-        hello=hello[:hello_bytes],
+        hello=hello[hello_start : _RECORD_HEADER_BYTES + hello_bytes] if hello_bytes else b"",
+        answer=answer.rstrip(b"\0"),
+        received_alert=alert if alert_level else None,
+        ending=SocketEnding(ending),
         acknowledged=acknowledged,
         received=received,
     )

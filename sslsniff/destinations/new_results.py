@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from sslsniff.core.model import Chunk, Connection, Exchange, InnerMessage
+from sslsniff.core.model import Chunk, Connection, Exchange, Handshake, InnerMessage
 from sslsniff.core.sink import FlowControlStall, Sink, Summary
 from sslsniff.decoders.messages import Frame, Http2Totals, Side, Undecoded
 
@@ -61,6 +61,10 @@ class NewResults(Sink):
         self._exchanges_at_place += 1
         for sink in self._sinks:
             sink.exchange(exchange)
+
+    def handshake(self, handshake: Handshake) -> None:
+        """See ``Sink``."""
+        self._call(lambda sink: sink.handshake(handshake))
 
     def frame(self, connection: Connection, frame: Frame, time_ns: int, tid: int) -> None:
         """See ``Sink``."""

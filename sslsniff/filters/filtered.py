@@ -12,7 +12,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from sslsniff.core.losses import Loss, LossCause
-from sslsniff.core.model import Chunk, Connection, Direction, Exchange, InnerMessage
+from sslsniff.core.model import (
+    Chunk,
+    Connection,
+    Direction,
+    Exchange,
+    Handshake,
+    InnerMessage,
+    handshake_exchange,
+)
 from sslsniff.core.sink import DeliveryCount, FlowControlStall, Sink, Summary
 from sslsniff.decoders.messages import Frame, Http2Totals, Side, Undecoded
 from sslsniff.filters.filters import Filter
@@ -104,6 +112,11 @@ class FilteredSink(Sink):
             self._shown += 1
             self._admit(exchange.connection)
             self._call(lambda sink: sink.exchange(exchange))
+
+    def handshake(self, handshake: Handshake) -> None:
+        """See ``Sink``."""
+        if self._expression.matches(handshake_exchange(handshake)):
+            self._call(lambda sink: sink.handshake(handshake))
 
     def message(self, inner: InnerMessage) -> None:
         """See ``Sink``. Nothing waits: the exchange must match as far as it is known by then."""

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from sslsniff.core.fast_path import Consumer
 from sslsniff.core.flows import Listener
-from sslsniff.core.model import Chunk, Connection, Direction
+from sslsniff.core.model import Chunk, Connection, Direction, Handshake
 from sslsniff.core.roles import assume_role
 from sslsniff.decoders.databases.database_search import MYSQL, POSTGRESQL, REDIS
 from sslsniff.decoders.detect import Detector
@@ -357,6 +357,10 @@ class Redactor:
         redaction = self._open[connection.id]
         redaction.end(direction, lambda: self._listener.ended(connection, direction, time_ns))
         self._count(connection.id, redaction)
+
+    def handshake(self, handshake: Handshake) -> None:
+        """See ``flows.Listener``: no plaintext is in it."""
+        self._listener.handshake(handshake)
 
     def closed(self, connection: Connection, time_ns: int) -> None:
         """See ``flows.Listener``."""

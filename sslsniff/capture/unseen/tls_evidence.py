@@ -11,23 +11,26 @@ from sslsniff.core.events import NotedSend, TlsSocket, TlsStart
 # RFC 8446, section 5.1 and appendix B.3
 _HEADER_BYTES = 5
 _CHANGE_CIPHER_SPEC = 20
-_HANDSHAKE = 22
-_APPLICATION_DATA = 23
+HANDSHAKE = 22
+APPLICATION_DATA = 23
 _CLIENT_HELLO = 1
-_SERVER_HELLO = 2
+SERVER_HELLO = 2
 _CHANGE_CIPHER_SPEC_BYTES = _HEADER_BYTES + 1
 
-_ALERT = 2 + 1 + 16
+ALERT_BYTES = 2 + 1 + 16
 """The size of an encrypted alert in TLS 1.3: the alert, its type, a tag."""
 _FINISHED = {4 + digest + 1 + 16 for digest in (32, 48)}
 """The sizes of an encrypted Finished message, with SHA-256 and SHA-384."""
 _ANSWERS = {
-    change_cipher_spec + finished + alert
+    change_cipher_spec + alert
     for change_cipher_spec in (0, _CHANGE_CIPHER_SPEC_BYTES)
-    for finished in (0, *(_HEADER_BYTES + each for each in _FINISHED))
-    for alert in (0, _HEADER_BYTES + _ALERT)
+    for alert in (0, _HEADER_BYTES + ALERT_BYTES)
 }
-"""How many bytes a client sends after its ClientHello if it sends no application data."""
+"""How many bytes a client sends after its ClientHello if it does not finish the handshake."""
+ANSWERS_WITH_FINISHED = {
+    answer + _HEADER_BYTES + finished for answer in _ANSWERS for finished in _FINISHED
+}
+"""The same if it finishes the handshake, and sends no application data."""
 
 _MORE_THAN_A_HANDSHAKE = 1 << 16  # bytes of one direction
 
@@ -44,9 +47,9 @@ def passed_data(found: TlsSocket) -> bool:
 
 def _joined(sends: tuple[NotedSend, ...]) -> bool:
     return any(
-        kind == _APPLICATION_DATA and size != _ALERT
+        kind == APPLICATION_DATA and size != ALERT_BYTES
         for each in sends
-        for kind, size, _ in _records(each)
+        for kind, size, _ in records(each)
     )
 
 
@@ -55,9 +58,9 @@ def _client(sends: tuple[NotedSend, ...]) -> bool:
     is_old = False
     sizes: list[int] = []
     for each in sends[1:]:
-        for kind, size, message in _records(each):
-            is_old |= kind == _HANDSHAKE and message != _CLIENT_HELLO
-            if kind == _APPLICATION_DATA and size != _ALERT:
+        for kind, size, message in records(each):
+            is_old |= kind == HANDSHAKE and message != _CLIENT_HELLO
+            if kind == APPLICATION_DATA and size != ALERT_BYTES:
                 sizes.append(size)
     if is_old:  # before TLS 1.3 the types of records tell all
         return bool(sizes)
@@ -69,13 +72,13 @@ def _server(sends: tuple[NotedSend, ...]) -> bool:
     """Look for data that follows more than the client's part of the handshake."""
     before = 0
     for each in sends:
-        for kind, size, message in _records(each):
-            if kind == _HANDSHAKE and message == _SERVER_HELLO:
+        for kind, size, message in records(each):
+            if kind == HANDSHAKE and message == SERVER_HELLO:
                 before = each.received
             elif (
-                kind == _APPLICATION_DATA
-                and size != _ALERT
-                and each.received - before not in _ANSWERS
+                kind == APPLICATION_DATA
+                and size != ALERT_BYTES
+                and each.received - before not in _ANSWERS | ANSWERS_WITH_FINISHED
             ):
                 return True
     return False
@@ -84,14 +87,16 @@ def _server(sends: tuple[NotedSend, ...]) -> bool:
 _PROOFS = {
     TlsStart.CLIENT_HELLO: _client,
     TlsStart.SERVER_HELLO: _server,
+    TlsStart.HELLO_RECEIVED: _server,
     TlsStart.JOINED: _joined,
 }
 
 
-def _records(send: NotedSend) -> Iterator[tuple[int, int, int]]:
+def records(send: NotedSend) -> Iterator[tuple[int, int, int]]:
     """Yield type and size of the records of a send as far as it is known, and the message's type.
 
-    What follows the first record is taken for one record more, except after a ChangeCipherSpec.
+    The latter is 0 for an encrypted message. What follows the first record is taken for one record
+    more, except after a ChangeCipherSpec.
     """
     head, rest = send.head, send.bytes
     if head[0] == _CHANGE_CIPHER_SPEC:
@@ -103,7 +108,7 @@ def _records(send: NotedSend) -> Iterator[tuple[int, int, int]]:
     is_message = head is send.head or int.from_bytes(head[6:9]) + 4 == size
     yield kind, size, head[5] if is_message else 0
     rest -= _HEADER_BYTES + size
-    if kind == _APPLICATION_DATA and rest > _HEADER_BYTES:
+    if kind == APPLICATION_DATA and rest > _HEADER_BYTES:
         yield kind, rest - _HEADER_BYTES, 0
 
 

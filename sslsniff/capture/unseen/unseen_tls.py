@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
+from sslsniff.capture.handshakes.handshakes import Handshakes
 from sslsniff.capture.unseen.tls_evidence import passed_data, server_name
 from sslsniff.capture.unseen.unprobed_libraries import UnprobedLibraries
 from sslsniff.core import events, wire
@@ -41,7 +42,7 @@ class TlsSockets(Protocol):
 
 def peer_of(found: TlsSocket) -> str:
     """Return whom a process speaks to on a TLS socket: the server's name, if known, and address."""
-    if found.start is TlsStart.SERVER_HELLO:
+    if found.start in (TlsStart.SERVER_HELLO, TlsStart.HELLO_RECEIVED):
         return f"from {found.remote} to {found.local}"
     name = server_name(found.hello)
     remote = str(found.remote)
@@ -52,6 +53,7 @@ class UnseenTls:
     """Counts TLS connections without plaintext, by process, for ``unprobed``.
 
     ``is_watched``: returns whether the process of a ``TlsSocket`` is watched, by its cgroup.
+    ``handshakes`` gets the connections without data.
     """
 
     def __init__(
@@ -60,14 +62,13 @@ class UnseenTls:
         unprobed: UnprobedLibraries,
         is_watched: Callable[[TlsSocket], bool],
         clock_offset_ns: int,
+        handshakes: Handshakes,
     ) -> None:
-        self.handshakes = 0
-        """How many connections had no application data, and no probe saw them."""
-        self.last_handshake: TlsSocket | None = None
         self._tables = tables
         self._unprobed = unprobed
         self._is_watched = is_watched
         self._clock_offset_ns = clock_offset_ns
+        self._handshakes = handshakes
         self._spare: dict[int, int] = {}
         """A process -> how many connections of probed libraries have no socket of their own."""
         self._without_socket: dict[int, tuple[int, bool]] = {}
@@ -109,10 +110,6 @@ class UnseenTls:
 
     def lines(self) -> Iterator[str]:
         """Yield lines for the end of a capture, beside those of ``unprobed``."""
-        if (last := self.last_handshake) is not None:
-            first = counted(self.handshakes, "TLS handshake was", "TLS handshakes were")
-            process = f"{last.comm}[{last.pid}]"
-            yield f"{first} not followed by application data, the last of {process} {peer_of(last)}"
         if unchecked := self._tables.unchecked_sockets():
             which = counted(unchecked, "connection was", "connections were")
             yield f"{which} not checked for TLS that no probe sees: a table in the kernel was full"
@@ -160,8 +157,7 @@ class UnseenTls:
             return
         if not passed_data(found):
             if is_last or found.has_ended:
-                self.handshakes += 1
-                self.last_handshake = found
+                self._handshakes.add(found, time.monotonic_ns() + self._clock_offset_ns)
             return
         if spare := self._spare.get(found.pid, 0):
             self._spare[found.pid] = spare - 1

@@ -14,7 +14,7 @@ from sslsniff.core.exchanges.unrecognised import Unrecognised
 from sslsniff.core.fan_out import FanOut
 from sslsniff.core.fast_path import Consumer
 from sslsniff.core.losses import Loss, LossCause
-from sslsniff.core.model import Chunk, Connection, Direction, Exchange, NotProbed
+from sslsniff.core.model import Chunk, Connection, Direction, Exchange, Handshake, NotProbed
 from sslsniff.core.sink import Sink, Summary
 from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.inner.inner_protocols import InnerProtocols
@@ -63,6 +63,7 @@ class ExchangeBuilder:
         self._open[connection.id] = connection
         self.totals.connections += 1
         self.totals.joined += not connection.from_start
+        self.totals.handshakes.seen += connection.from_start and connection.tls
         self._fan_out.opened(connection, time_ns)
         if self._decodes:
             detector = Detector(
@@ -72,6 +73,14 @@ class ExchangeBuilder:
             self._decoders[connection.id] = ConnectionDecoder(
                 connection, decoder, self._fan_out, self._stalls, self._room, self._memory
             )
+
+    def handshake(self, handshake: Handshake) -> None:
+        """See ``flows.Listener``."""
+        if self._first_ns is None:
+            self._first_ns = handshake.began_ns
+        self.last_ns = max(self.last_ns, handshake.ended_ns)
+        self.totals.handshakes.add(handshake)
+        self._fan_out.handshake(handshake)
 
     def chunk(self, chunk: Chunk) -> None:
         """See ``flows.Listener``."""

@@ -12,6 +12,7 @@ from sslsniff.core.model import (
     Connection,
     Direction,
     Exchange,
+    Handshake,
     InnerMessage,
     Request,
     Response,
@@ -140,6 +141,23 @@ class JsonSink(JsonSummary):
         if self._calls_of is not None:
             fields["calls"] = self._calls_of(exchange)
         self._write("exchange", exchange.connection, exchange.started_ns, exchange.tid, fields)
+
+    def handshake(self, handshake: Handshake) -> None:
+        """See ``Sink``."""
+        connection, facts, end = handshake.connection, handshake.facts, handshake.end
+        fields: Object = {
+            "duration_ms": pieces.milliseconds_between(handshake.began_ns, handshake.ended_ns),
+            "failure": end.kind if end.is_failure else None,
+            "text": end.text,
+            "sent_alert": facts.sent_alert,
+            "received_alert": facts.received_alert,
+            "error": facts.error,
+            "ending": facts.ending.name.lower(),
+            "sni": connection.sni,
+            "tls_version": connection.tls_version,
+        }
+        self._write("handshake", connection, handshake.began_ns, 0, fields)
+        self._origins.pop(connection.id, None)
 
     def frame(self, connection: Connection, frame: Frame, time_ns: int, tid: int) -> None:
         """See ``Sink``."""

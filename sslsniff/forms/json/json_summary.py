@@ -42,6 +42,16 @@ class JsonSummary(Sink):
             line["shown"] = summary.shown
         if summary.evictions:
             line["evictions"] = summary.evictions
+        counts = summary.handshakes
+        line["handshakes"] = counts.seen
+        if counts.unused:
+            line["unused_handshakes"] = counts.unused
+        if counts.failed:
+            line["failed_handshakes"] = counts.failed
+            line["handshake_failures"] = [
+                {"failure": kind, "text": text, "count": count}
+                for (kind, text), count in counts.failures.items()
+            ]
         if summary.left_out is not None:
             line["left_out_connections"] = summary.left_out
         if summary.not_probed is not None:

@@ -8,7 +8,7 @@ from typing import NamedTuple, TextIO
 from sslsniff.core import statements
 from sslsniff.core.errors import counted
 from sslsniff.core.escaping import escape
-from sslsniff.core.model import Connection, Exchange, Response
+from sslsniff.core.model import Connection, Exchange, Handshake, Response
 from sslsniff.decoders.databases.statement import Statement
 from sslsniff.decoders.messages import Omitted
 from sslsniff.forms import model_calls
@@ -144,6 +144,24 @@ class Lines:
         rest = [*_remarks(exchange)]
         fields.append((None, self._url(exchange, fields, rest)))
         return self.fit(fields, *rest) if rest else self._joined(fields)
+
+    def handshake(self, handshake: Handshake) -> str:
+        """Return the line of a TLS handshake without data."""
+        fields = self.start(handshake.connection, handshake.began_ns)
+        names = self._layout.names
+        if "protocol" in names:
+            fields.append(("dim", "tls".ljust(_WIDTHS["protocol"])))
+        if "method" in names:
+            fields.append(("method", self._field("method", "hello")))
+        is_failure = handshake.end.is_failure
+        if "status" in names:
+            fields.append(("failure", "err") if is_failure else (None, "-  "))
+        if "duration" in names:
+            shown = pieces.duration_between(handshake.began_ns, handshake.ended_ns)
+            fields.append((None, shown.rjust(_WIDTHS["duration"])))
+        name = handshake.connection.sni
+        rest = [(None, name)] if name else []
+        return self.fit(fields, *rest, ("failure" if is_failure else None, handshake.end.text))
 
     def _url(self, exchange: Exchange, fields: list[Field], rest: list[Field]) -> str:
         if exchange.statement is not None:

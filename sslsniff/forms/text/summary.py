@@ -1,5 +1,6 @@
 """Writes the figures of a capture at its end, for people."""
 
+from collections.abc import Iterator
 from typing import TextIO
 
 from sslsniff.core.errors import counted
@@ -8,6 +9,7 @@ from sslsniff.core.sink import Sink, Summary
 from sslsniff.forms.text import pieces
 
 _LISTED_CONNECTIONS = 20
+_LISTED_FAILURES = 10
 
 
 class SummarySink(Sink):
@@ -27,6 +29,26 @@ class SummarySink(Sink):
         self._stream.flush()
 
 
+def _handshake_lines(summary: Summary) -> Iterator[str]:
+    """Yield how many TLS handshakes failed, and why; that there was none, if nothing is shown."""
+    counts = summary.handshakes
+    if counts.failed or counts.unused:
+        figures = [f"{counted(counts.seen, 'TLS handshake')}"]
+        if counts.failed:
+            figures.append(f"{counts.failed} failed")
+        if counts.unused:
+            figures.append(f"{counts.unused} without data")
+        yield ", ".join(figures)
+    elif not counts.seen and not summary.connections and summary.not_probed is not None:
+        yield "no TLS handshake was seen"
+    most = sorted(counts.failures.items(), key=lambda item: -item[1])
+    for (_, text), count in most[:_LISTED_FAILURES]:
+        yield escape(f"  {counted(count, 'handshake')} failed: {text}")
+    listed = sum(count for _, count in most[:_LISTED_FAILURES])
+    if counts.failed > listed:
+        yield f"  {counted(counts.failed - listed, 'handshake')} failed for other reasons"
+
+
 def summary_lines(summary: Summary) -> list[str]:
     """Return the lines with a capture's figures, and its losses by cause and connection."""
     joined = f" ({summary.joined} joined in the middle)" if summary.joined else ""
@@ -39,6 +61,7 @@ def summary_lines(summary: Summary) -> list[str]:
         of = "" if summary.shown is None else f"{summary.shown} shown of "
         figures.insert(0, f"{of}{counted(summary.exchanges, 'exchange')}")
     lines = [", ".join(figures)]
+    lines += _handshake_lines(summary)
     if summary.left_out is not None:
         lines.append(f"{counted(summary.left_out, 'connection')} left out by --sample")
     if summary.evictions:

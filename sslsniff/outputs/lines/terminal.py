@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, TextIO
 
 from sslsniff.core.errors import counted
 from sslsniff.core.escaping import escape
-from sslsniff.core.model import Chunk, Connection, Exchange, InnerMessage, Request, Response
+from sslsniff.core.model import (
+    Chunk,
+    Connection,
+    Exchange,
+    Handshake,
+    InnerMessage,
+    Request,
+    Response,
+)
 from sslsniff.core.sink import Sink
 from sslsniff.decoders.messages import Header, Side, Undecoded
 from sslsniff.decoders.opaque import UNKNOWN_PROTOCOL
@@ -60,6 +68,11 @@ class TerminalSink(Sink):
         if self._calls_of is not None:
             for line in self._call_lines.nested(self._calls_of(exchange) or ()):
                 self._write(f"    {line}")
+
+    def handshake(self, handshake: Handshake) -> None:
+        """See ``Sink``: only failures, unless headers are shown."""
+        if handshake.end.is_failure or self._verbosity >= 1:
+            self._write(self._lines.handshake(handshake))
 
     @cached_property
     def _call_lines(self) -> "CallLines":

@@ -1,0 +1,1 @@
+"""TLS handshakes of watched processes after which no data passed: how each ended."""

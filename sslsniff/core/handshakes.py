@@ -1,0 +1,177 @@
+"""Says in words how a TLS handshake ended after which no data passed.
+
+What is known of the end has several sources, of which any may be missing: alerts, which the library
+or the kernel saw; the library's own error; the bytes that came instead of TLS; and how the TCP
+connection ended. The first that says why wins, in this order:
+
+1. An alert. Its number says what its sender found wrong, and the library's error may say more: both
+   an unknown issuer and another host's certificate are "bad certificate" to some libraries.
+2. The library's error, where no alert was sent or received.
+3. What came instead of TLS.
+4. The end of the TCP connection.
+
+In TLS 1.3 alerts after the ServerHello are encrypted, so only a library that is probed knows them.
+Without it, what is said is that one side closed.
+"""
+
+from enum import IntEnum
+from typing import NamedTuple
+
+from sslsniff.decoders.messages import Side
+
+
+class SocketEnding(IntEnum):
+    """How the TCP connection of a socket began to end: ``enum socket_ending`` of ``bpf/event.h``.
+
+    ``CLOSED``, ``RESET``: by the watched process. ``TIMED_OUT``: the peer acknowledged nothing.
+    """
+
+    UNKNOWN = 0
+    CLOSED = 1
+    PEER_CLOSED = 2
+    RESET = 3
+    PEER_RESET = 4
+    TIMED_OUT = 5
+
+
+class HandshakeFacts(NamedTuple):
+    """What is known of a handshake's end, as the watched process sees it.
+
+    ``sent_alert``, ``received_alert``: numbers (RFC 8446, section 6). ``kind``: a key of
+    ``_KINDS``, by the library's error, and ``error``: that error in the library's words.
+    ``answer``: the first bytes that were received. ``received``: how many bytes were, None if that
+    is not known. ``is_complete``: the watched process sent its last message of the handshake.
+    """
+
+    sent_alert: int | None = None
+    received_alert: int | None = None
+    kind: str | None = None
+    error: str | None = None
+    answer: bytes = b""
+    received: int | None = None
+    ending: SocketEnding = SocketEnding.UNKNOWN
+    is_complete: bool = False
+
+
+class HandshakeEnd(NamedTuple):
+    """How a handshake ended.
+
+    ``kind``: a short name that stays the same. ``text``: for people. ``is_failure``: False where
+    it was completed, or may be.
+    """
+
+    kind: str
+    text: str
+    is_failure: bool
+
+
+UNUSED = "unused"
+UNFINISHED = "unfinished"
+
+_KINDS = {
+    "untrusted": "{sender} does not trust the certificate of {other}",
+    "expired": "for {sender} the certificate of {other} has expired, or is not valid yet",
+    "wrong_name": "the certificate of {other} is not for the name that {sender} asked for",
+    "bad_certificate": "{sender} does not accept the certificate of {other}",
+    "no_shared_version": "{sender} accepts no TLS version that {other} has",
+    "no_shared_cipher": "{sender} accepts no cipher that {other} has",
+    "no_shared_protocol": "{sender} speaks no application protocol that {other} has (ALPN)",
+    "refused": "{sender} refused: nothing in common with {other}, such as a cipher",
+    "client_certificate": "{sender} requires a certificate of {other}",
+    "unknown_name": "{sender} does not know the server name {name}",
+    "plaintext": "{sender} got plaintext from {other}, not TLS",
+    "closed": "{sender} closed the connection during the handshake",
+    "alert": "{sender} ended the handshake",
+}
+"""The kind of a failure -> what its alert's sender, or whose library found it, says by it."""
+
+_ALERTS = {
+    0: ("close notify", "closed"),
+    10: ("unexpected message", "alert"),
+    20: ("bad record MAC", "alert"),
+    22: ("record overflow", "alert"),
+    40: ("handshake failure", "refused"),
+    42: ("bad certificate", "bad_certificate"),
+    43: ("unsupported certificate", "bad_certificate"),
+    44: ("certificate revoked", "bad_certificate"),
+    45: ("certificate expired", "expired"),
+    46: ("certificate unknown", "bad_certificate"),
+    47: ("illegal parameter", "alert"),
+    48: ("unknown CA", "untrusted"),
+    49: ("access denied", "alert"),
+    50: ("decode error", "alert"),
+    51: ("decrypt error", "alert"),
+    70: ("protocol version", "no_shared_version"),
+    71: ("insufficient security", "no_shared_cipher"),
+    80: ("internal error", "alert"),
+    86: ("inappropriate fallback", "no_shared_version"),
+    90: ("user canceled", "closed"),
+    109: ("missing extension", "alert"),
+    110: ("unsupported extension", "alert"),
+    112: ("unrecognized name", "unknown_name"),
+    113: ("bad certificate status response", "bad_certificate"),
+    115: ("unknown PSK identity", "alert"),
+    116: ("certificate required", "client_certificate"),
+    120: ("no application protocol", "no_shared_protocol"),
+}
+"""Number -> its name and the kind of failure that it means (RFC 8446, section 6 and B.2)."""
+
+_TLS_RECORDS = range(20, 25)
+_OWN, _OTHER = "this side", "the other side"
+
+
+def explain(facts: HandshakeFacts, role: Side | None, name: str | None) -> HandshakeEnd:
+    """Return how the handshake of a process that is ``role`` ended; ``name``: the server's."""
+    own = f"the {role.value}" if role else _OWN
+    other = f"the {role.other.value}" if role else _OTHER
+    known = _by_alert(facts, own, other, name) or _by_library(facts, own, other, name)
+    return known or _by_connection(facts, own, other)
+
+
+def _by_alert(facts: HandshakeFacts, own: str, other: str, name: str | None) -> HandshakeEnd | None:
+    """Return what an alert says; the one that was received came first."""
+    for number, sender, peer in (
+        (facts.received_alert, other, own),
+        (facts.sent_alert, own, other),
+    ):
+        if number is not None:
+            meaning, kind = _ALERTS.get(number, ("unknown alert", "alert"))
+            said = f"alert {number}, {meaning}"
+            return _found(facts.kind or kind, sender, peer, name, said, facts.error)
+    return None
+
+
+def _by_library(
+    facts: HandshakeFacts, own: str, other: str, name: str | None
+) -> HandshakeEnd | None:
+    if facts.kind is None:
+        return None
+    return _found(facts.kind, own, other, name, facts.error)
+
+
+def _found(
+    kind: str, sender: str, other: str, name: str | None, *remarks: str | None
+) -> HandshakeEnd:
+    text = _KINDS[kind].format(sender=sender, other=other, name=name or "(none)")
+    said = "; ".join(each for each in remarks if each)
+    return HandshakeEnd(kind, f"{text} ({said})" if said else text, is_failure=True)
+
+
+def _by_connection(facts: HandshakeFacts, own: str, other: str) -> HandshakeEnd:
+    """Return what the TCP connection says, and what came instead of TLS."""
+    if facts.answer and facts.answer[0] not in _TLS_RECORDS:
+        what = "HTTP in clear" if facts.answer.startswith(b"HTTP/") else "something else"
+        return HandshakeEnd("plaintext", f"{other} does not speak TLS: {what} came", True)
+    ending = facts.ending
+    if ending is SocketEnding.TIMED_OUT or (
+        facts.received == 0 and ending in (SocketEnding.CLOSED, SocketEnding.RESET)
+    ):
+        return HandshakeEnd("timeout", f"{other} did not answer", True)
+    if facts.is_complete and ending is not SocketEnding.PEER_RESET:
+        return HandshakeEnd(UNUSED, "the handshake was completed, and no data followed", False)
+    if ending is SocketEnding.UNKNOWN:
+        return HandshakeEnd(UNFINISHED, "the handshake is not finished", False)
+    who = own if ending in (SocketEnding.CLOSED, SocketEnding.RESET) else other
+    if ending in (SocketEnding.RESET, SocketEnding.PEER_RESET):
+        return HandshakeEnd("reset", f"{who} reset the TCP connection", True)
+    return HandshakeEnd("closed", f"{who} closed the connection during the handshake", True)
