@@ -126,6 +126,22 @@ static __always_inline void announce_addresses(const struct thread *thread, cons
 		connection->addressed = 1;
 }
 
+/* Fill in the process and the library of a connection. */
+static __always_inline void fill_opened(struct event_opened *event, const struct thread *thread, u64 object,
+					const struct layout *layout, const struct config *config)
+{
+	event->pid = thread->pid;
+	event->uid = (u32)bpf_get_current_uid_gid();
+	event->inner_pid = inner_number(config);
+	event->cgroup = bpf_get_current_cgroup_id();
+	event->object = object;
+	struct comm comm = {};
+	get_process_comm(&comm);
+	__builtin_memcpy(event->comm, comm.name, COMM_BYTES);
+	event->library = layout->library;
+	event->tls_version = layout->tls_version;
+}
+
 /* Announce the connection once; again later if the ring buffer is full. Returns whether it is announced. */
 static __always_inline int announce_opened(void *ctx, const struct thread *thread, const struct connection_key *key,
 					   struct connection *connection)
@@ -145,18 +161,9 @@ static __always_inline int announce_opened(void *ctx, const struct thread *threa
 		return 0;
 	__builtin_memset(event, 0, sizeof(*event));
 	fill_header(&event->header, EVENT_OPENED, thread->tid, id);
-	event->pid = thread->pid;
-	event->uid = (u32)bpf_get_current_uid_gid();
-	event->inner_pid = inner_number(config);
-	event->cgroup = bpf_get_current_cgroup_id();
-	event->object = key->object;
+	fill_opened(event, thread, key->object, layout, config);
 	event->from_start = from_start;
 	event->half = half;
-	struct comm comm = {};
-	get_process_comm(&comm);
-	__builtin_memcpy(event->comm, comm.name, COMM_BYTES);
-	event->library = layout->library;
-	event->tls_version = layout->tls_version;
 	if (!half)
 		describe(event, key->object, layout);
 	ring_submit(events, event);

@@ -19,6 +19,7 @@ enum event_kind {
 	EVENT_CGROUP = 10,
 	EVENT_HIT = 11,
 	EVENT_TLS_SOCKET = 12,
+	EVENT_FAILURE = 13,
 };
 
 enum direction {
@@ -55,6 +56,7 @@ enum cut {
 #define ALPN_BYTES 32
 #define SNI_BYTES 256
 #define CIPHER_BYTES 48
+#define RANDOM_BYTES 32 /* RFC 8446, section 4.1.2 */
 #define CGROUP_PATH_BYTES 1024 /* TRACE_CGROUP_PATH_LEN, kernel/cgroup/cgroup-internal.h */
 
 struct event_header {
@@ -105,6 +107,24 @@ struct event_addresses {
 	__u8 local[16];
 	__u8 remote[16];
 	__u64 socket; /* identifies the socket until its EVENT_SOCKET_GONE */
+};
+
+/* A library gives up a connection, whose handshake may not be over. */
+struct event_failure {
+	struct event_opened opened; /* with a header of its own */
+	__s32 alert;		    /* that it sends; -1: none */
+	__s32 error;		    /* as the library numbers them */
+	__s32 verified;		    /* what it found of the peer's certificate; -1: unknown */
+	__u8 has_data;		    /* plaintext passed before */
+	__u8 pad[3];
+	__u64 socket; /* 0: unknown */
+	__u16 family;
+	__u16 local_port;
+	__u16 remote_port;
+	__u16 pad2;
+	__u8 local[16];
+	__u8 remote[16];
+	__u8 random[RANDOM_BYTES]; /* of the ClientHello; zeros: unknown */
 };
 
 /* Two directions belong to one connection: the header has the id of the written one, `reads` that of the read one. */
@@ -158,8 +178,8 @@ struct tls_socket {
 	__u64 since_ns;
 	__u64 ended_ns; /* when the end of its TCP connection began; 0: it has not */
 	__u64 cgroup;
-	__u64 acknowledged; /* bytes, at the end of the socket; 0 before */
-	__u64 received;
+	__u64 acknowledged; /* bytes, when the socket was destroyed; 0 before */
+	__u64 received;	    /* bytes, when the end of its TCP connection began; 0 before */
 	__u32 pid;
 	__u32 uid;
 	__u16 family;
@@ -175,7 +195,8 @@ struct tls_socket {
 	__u8 alert_level; /* of an alert that was received in clear; 0: none */
 	__u8 alert;
 	__u8 hello_start; /* where `hello` begins */
-	__u8 pad[4];
+	__u8 is_gone;	  /* the socket was destroyed */
+	__u8 pad[3];
 	__u8 answer[HEAD_BYTES]; /* the first bytes that were received */
 	char comm[COMM_BYTES];
 	char program[COMM_BYTES]; /* the file name of its program */
@@ -243,6 +264,7 @@ struct event_stack {
 _Static_assert(sizeof(struct event_header) == 24, "event_header");
 _Static_assert(sizeof(struct event_opened) == 24 + 40 + COMM_BYTES + ALPN_BYTES + SNI_BYTES + CIPHER_BYTES,
 	       "event_opened");
+_Static_assert(sizeof(struct event_failure) == sizeof(struct event_opened) + 64 + RANDOM_BYTES, "event_failure");
 _Static_assert(sizeof(struct event_data) == 24 + 24, "event_data");
 _Static_assert(sizeof(struct event_addresses) == 24 + 48, "event_addresses");
 _Static_assert(sizeof(struct event_paired) == 24 + 8, "event_paired");

@@ -71,6 +71,9 @@ struct layout {
 	s32 version_base; /* as `alpn_base`, for `version` */
 	s32 settled;	  /* a byte that is 0 until `version` is the negotiated one; -1: it always is */
 	s32 server_mask;  /* the bits of `server` that count; -1: all */
+	s32 verified;	  /* what was found of the peer's certificate */
+	s32 random_base;  /* as `alpn_base`, for `random` */
+	s32 random;	  /* the client random */
 	u32 tls_version;  /* of all connections of this library; 0: its objects have it */
 };
 

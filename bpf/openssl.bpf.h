@@ -7,7 +7,7 @@
 #pragma once
 
 #include "stack.bpf.h"
-#include "connection.bpf.h"
+#include "handshake.bpf.h"
 
 /* SSL_new returned an object: a connection that had the same address is over. Only for libraries that do not call
  * SSL_clear before a handshake. */
@@ -78,5 +78,27 @@ int openssl_shutdown_enter(struct pt_regs *ctx)
 		return 0;
 	thread->shut = PT_REGS_PARM1(ctx);
 	check_ends(thread, thread->shut);
+	return 0;
+}
+
+/* ossl_statem_fatal(object, alert, reason, ...), which is called once when a connection cannot go on. */
+SEC("uprobe")
+int openssl_fatal_enter(struct pt_regs *ctx)
+{
+	keep_thread_stack(ctx);
+	const struct thread *thread = get_thread();
+	if (thread)
+		report_failure(ctx, thread, PT_REGS_PARM1(ctx), PT_REGS_PARM2(ctx), PT_REGS_PARM3(ctx));
+	return 0;
+}
+
+/* The same in 1.1.1: (object, alert, function, reason, file, line) */
+SEC("uprobe")
+int openssl_fatal_line_enter(struct pt_regs *ctx)
+{
+	keep_thread_stack(ctx);
+	const struct thread *thread = get_thread();
+	if (thread)
+		report_failure(ctx, thread, PT_REGS_PARM1(ctx), PT_REGS_PARM2(ctx), PT_REGS_PARM4(ctx));
 	return 0;
 }

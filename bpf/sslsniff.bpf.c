@@ -25,6 +25,7 @@ KEEP_TYPE(event_socket_gone);
 KEEP_TYPE(event_left_out);
 KEEP_TYPE(event_cgroup);
 KEEP_TYPE(event_tls_socket);
+KEEP_TYPE(event_failure);
 KEEP_TYPE(event_hit);
 KEEP_TYPE(event_stack);
 

@@ -460,6 +460,7 @@ static __always_inline void forget_socket(u64 socket)
 	if (!tls)
 		return;
 	const struct tcp_sock *sock = (const struct tcp_sock *)socket;
+	tls->is_gone = 1;
 	tls->received = received_bytes(socket);
 	bpf_probe_read_kernel(&tls->acknowledged, sizeof(tls->acknowledged), &sock->bytes_acked);
 	if (!tls->is_probed)
@@ -496,4 +497,5 @@ static __always_inline void note_state(u64 socket, u32 state)
 		return;
 	}
 	tls->ended_ns = bpf_ktime_get_ns();
+	tls->received = received_bytes(socket);
 }

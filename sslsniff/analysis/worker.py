@@ -47,6 +47,7 @@ _IMPORTED_LATE = (
     "sslsniff.matching.handed_calls",
     "sslsniff.matching.hidden_functions",
     "sslsniff.matching.key_log.of_c",
+    "sslsniff.matching.raising_functions",
 )
 """What others import only to analyse a file."""
 _IN_LIBRARIES = (".layout", ".key_log", "_fitting")

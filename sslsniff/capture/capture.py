@@ -37,6 +37,7 @@ from sslsniff.kernel.ring_buffer import (
     rest_bytes,
 )
 from sslsniff.libraries.rustls.joiner import RustlsConnections
+from sslsniff.libraries.supported import FAILURES
 
 if TYPE_CHECKING:
     from sslsniff.capture.holding.holder import Holder
@@ -109,7 +110,7 @@ class LiveCapture:
         self._key_log = key_log
         self._hit_handlers = tuple(each for each in (served, key_log) if each is not None)
         self._closing = contextlib.ExitStack()
-        self._handshakes = Handshakes()
+        self._handshakes = Handshakes(self.libraries, FAILURES)
         self._joiner = RustlsConnections(self.fast_path)
         self._may_have_ended = True  # a look into the kernel's table takes 0.1 ms
         self._reading = Records(memoryview(b""), 0, 0)
@@ -285,7 +286,7 @@ class LiveCapture:
         yield from self._joiner.release()
         if not is_skipped():
             self._unseen.finish()
-            yield from self._ended_handshakes()
+            yield from self._ended_handshakes(is_over=True)
         self._late_files.report_last()
         is_whole = not self._records.unread_plaintext()
         if is_whole:  # else what is missing in between has more causes than one
@@ -391,9 +392,9 @@ class LiveCapture:
         if self._served is not None and event.connection in self._open.owners:
             self._served.note(event, self._open.owners[event.connection][0])
 
-    def _ended_handshakes(self) -> Iterator[events.Event]:
+    def _ended_handshakes(self, *, is_over: bool = False) -> Iterator[events.Event]:
         """Yield the handshakes without data that ended."""
-        for each in self._handshakes.drain():
+        for each in self._handshakes.drain(is_over=is_over):
             event = self._containers.handle(each)
             if isinstance(event, events.HandshakeEnded):
                 yield event
@@ -405,6 +406,9 @@ class LiveCapture:
             return ()
         self._unseen.handle(event)
         if isinstance(event, events.TlsSocket):
+            return ()
+        if isinstance(event, events.Failure):
+            self._handshakes.fail(event)
             return ()
         if isinstance(event, events.Exited):
             self._may_have_ended = True

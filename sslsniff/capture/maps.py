@@ -23,7 +23,7 @@ LAYOUT_BITS = 10  # of an attach cookie
 MOST_LAYOUTS = 1 << LAYOUT_BITS
 
 _CONFIG = struct.Struct("<IIIIIIIIQQQIIii")
-_LAYOUT = struct.Struct("<I22iI")
+_LAYOUT = struct.Struct("<I25iI")
 _CONNECTION_KEY = struct.Struct("<QQ")
 _CGROUP_CHOICE = struct.Struct("<QI4x")
 _CONNECTION = struct.Struct("<QQQQQQQQQQBBBBBBBBBB2xI")

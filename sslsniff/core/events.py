@@ -25,6 +25,7 @@ class EventKind(IntEnum):
     CGROUP = 10
     HIT = 11
     TLS_SOCKET = 12
+    FAILURE = 13
 
 
 class Opened(NamedTuple):
@@ -202,7 +203,8 @@ class TlsSocket(NamedTuple):
     ``sends``: the first ones. ``hello``: the beginning of the record with the
     ClientHello, or empty. ``answer``: the first bytes that were received, 16 at most; empty if
     they are not known. ``received_alert``: the number of an alert that came in clear.
-    ``acknowledged``, ``received``: bytes; 0 while the socket is open.
+    ``acknowledged``, ``received``: bytes; 0 while the socket is open. ``has_ended``: nothing more
+    is reported of it.
     """
 
     time_ns: int
@@ -224,17 +226,33 @@ class TlsSocket(NamedTuple):
     ending: SocketEnding
     acknowledged: int
     received: int
+    has_ended: bool
 
-    @property
-    def has_ended(self) -> bool:
-        """Whether this is the socket's end; the peer has got or sent something by then."""
-        return self.acknowledged > 0 or self.received > 0
+
+class Failure(NamedTuple):
+    """A library gives up a connection, whose handshake may not be over.
+
+    ``opened``: the connection. ``alert``: what it sends, None if nothing. ``error``: by the
+    library's own numbers, as is ``verified``, what it found of the peer's certificate.
+    ``socket``: 0 if it is not known, like the addresses. ``random``: that of the ClientHello, empty
+    if it is not known.
+    """
+
+    opened: Opened
+    alert: int | None
+    error: int
+    verified: int | None
+    has_data: bool
+    socket: int
+    local: Address | None
+    remote: Address | None
+    random: bytes
 
 
 class HandshakeEnded(NamedTuple):
     """A TLS handshake after which no data passed, as it failed, or nothing followed.
 
-    ``time_ns``: when it ended. ``library``: an index into ``Source.libraries``. ``facts``: what is
+    ``time_ns``: when it ended. ``library``: its name for programs. ``facts``: what is
     known of its end. The other fields are those of ``Opened``.
     """
 
@@ -243,9 +261,8 @@ class HandshakeEnded(NamedTuple):
     pid: int
     uid: int | None
     comm: str
-    library: int
+    library: str
     role: Side | None
-    tls_version: str | None
     sni: str | None
     local: Address | None
     remote: Address | None
@@ -285,7 +302,7 @@ Event = (
 )
 """What happens on connections."""
 
-Record = Event | Paired | SocketGone | CgroupMade | TlsSocket
+Record = Event | Paired | SocketGone | CgroupMade | TlsSocket | Failure
 """A record of the kernel: an event, or one of cgroups, sockets, or directions opened one by one."""
 
 DIRECTIONS = (Direction.READ, Direction.WRITE)

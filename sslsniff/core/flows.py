@@ -198,14 +198,13 @@ class Flows:
         connection = Connection(
             id=self._id(event),
             process=self._process(event),
-            library=self._libraries[event.library],
+            library=event.library,
             role=event.role,
             from_start=True,
             opened_ns=event.began_ns,
             local=event.local,
             remote=event.remote,
             sni=event.sni,
-            tls_version=event.tls_version,
         )
         end = explain(event.facts, event.role, event.sni)
         self._listener.handshake(

@@ -4,10 +4,10 @@ What is known of the end has several sources, of which any may be missing: alert
 or the kernel saw; the library's own error; the bytes that came instead of TLS; and how the TCP
 connection ended. The first that says why wins, in this order:
 
-1. An alert. Its number says what its sender found wrong, and the library's error may say more: both
+1. What came instead of TLS.
+2. An alert. Its number says what its sender found wrong, and the library's error may say more: both
    an unknown issuer and another host's certificate are "bad certificate" to some libraries.
-2. The library's error, where no alert was sent or received.
-3. What came instead of TLS.
+3. The library's error, where no alert was sent or received.
 4. The end of the TCP connection.
 
 In TLS 1.3 alerts after the ServerHello are encrypted, so only a library that is probed knows them.
@@ -81,6 +81,7 @@ _KINDS = {
     "unknown_name": "{sender} does not know the server name {name}",
     "plaintext": "{sender} got plaintext from {other}, not TLS",
     "closed": "{sender} closed the connection during the handshake",
+    "closed_by_peer": "{other} closed the connection during the handshake",
     "alert": "{sender} ended the handshake",
 }
 """The kind of a failure -> what its alert's sender, or whose library found it, says by it."""
@@ -116,6 +117,10 @@ _ALERTS = {
 }
 """Number -> its name and the kind of failure that it means (RFC 8446, section 6 and B.2)."""
 
+_WITHOUT_ALERT = ("closed_by_peer", "plaintext")
+"""Failures at which a library sends an alert that says something else."""
+_SHORTER = {"closed_by_peer": "closed"}
+
 _TLS_RECORDS = range(20, 25)
 _OWN, _OTHER = "this side", "the other side"
 
@@ -124,8 +129,14 @@ def explain(facts: HandshakeFacts, role: Side | None, name: str | None) -> Hands
     """Return how the handshake of a process that is ``role`` ended; ``name``: the server's."""
     own = f"the {role.value}" if role else _OWN
     other = f"the {role.other.value}" if role else _OTHER
-    known = _by_alert(facts, own, other, name) or _by_library(facts, own, other, name)
-    return known or _by_connection(facts, own, other)
+    if facts.answer and facts.answer[0] not in _TLS_RECORDS:
+        what = "HTTP in clear" if facts.answer.startswith(b"HTTP/") else "something else"
+        return HandshakeEnd(
+            "plaintext", f"{other} does not speak TLS: {what} came", is_failure=True
+        )
+    if facts.kind not in _WITHOUT_ALERT and (known := _by_alert(facts, own, other, name)):
+        return known
+    return _by_library(facts, own, other, name) or _by_connection(facts, own, other)
 
 
 def _by_alert(facts: HandshakeFacts, own: str, other: str, name: str | None) -> HandshakeEnd | None:
@@ -154,14 +165,12 @@ def _found(
 ) -> HandshakeEnd:
     text = _KINDS[kind].format(sender=sender, other=other, name=name or "(none)")
     said = "; ".join(each for each in remarks if each)
-    return HandshakeEnd(kind, f"{text} ({said})" if said else text, is_failure=True)
+    shown = f"{text} ({said})" if said else text
+    return HandshakeEnd(_SHORTER.get(kind, kind), shown, is_failure=True)
 
 
 def _by_connection(facts: HandshakeFacts, own: str, other: str) -> HandshakeEnd:
-    """Return what the TCP connection says, and what came instead of TLS."""
-    if facts.answer and facts.answer[0] not in _TLS_RECORDS:
-        what = "HTTP in clear" if facts.answer.startswith(b"HTTP/") else "something else"
-        return HandshakeEnd("plaintext", f"{other} does not speak TLS: {what} came", True)
+    """Return what the TCP connection says."""
     ending = facts.ending
     if ending is SocketEnding.TIMED_OUT or (
         facts.received == 0 and ending in (SocketEnding.CLOSED, SocketEnding.RESET)

@@ -18,6 +18,7 @@ from sslsniff.core.events import (
     Ended,
     EventKind,
     Exited,
+    Failure,
     LeftOut,
     NotedSend,
     Opened,
@@ -43,7 +44,8 @@ PAIRED = struct.Struct("<HBBIQQQ")
 SOCKET_GONE = struct.Struct("<HBBIQQQ")
 LEFT_OUT = HEADER
 CGROUP = struct.Struct("<HBBIQQQ1024s")
-TLS_SOCKET = struct.Struct("<QQQQQIIHHHBBII16s16sBBBB4x16s16s16s320s1032s")
+FAILURE = struct.Struct(f"{OPENED.format}iiiB3xQHHH2x16s16s32s")
+TLS_SOCKET = struct.Struct("<QQQQQIIHHHBBII16s16sBBBBB3x16s16s16s320s1032s")
 """``struct tls_socket``, which follows the header and the socket in its event."""
 
 _SOCKET = struct.Struct("<Q")
@@ -231,6 +233,7 @@ def tls_socket(sock: int, value: memoryview, clock_offset_ns: int) -> TlsSocket:
         alert_level,
         alert,
         hello_start,
+        is_gone,
         answer,
         comm,
         program,
@@ -256,8 +259,38 @@ def tls_socket(sock: int, value: memoryview, clock_offset_ns: int) -> TlsSocket:
         answer=answer.rstrip(b"\0"),
         received_alert=alert if alert_level else None,
         ending=SocketEnding(ending),
+        has_ended=bool(is_gone),
         acknowledged=acknowledged,
         received=received,
+    )
+
+
+def _parse_failure(record: memoryview, clock_offset_ns: int) -> Failure:
+    (
+        *_,
+        alert,
+        error,
+        verified,
+        has_data,
+        sock,
+        family,
+        local_port,
+        remote_port,
+        local,
+        remote,
+        random,
+    ) = FAILURE.unpack_from(record)
+    size = 4 if family == socket.AF_INET else 16
+    return Failure(
+        opened=_parse_opened(record, clock_offset_ns),
+        alert=None if alert < 0 else alert,
+        error=error,
+        verified=None if verified < 0 else verified,
+        has_data=bool(has_data),
+        socket=sock,
+        local=Address.of(local[:size], local_port) if sock else None,
+        remote=Address.of(remote[:size], remote_port) if sock else None,
+        random=random if any(random) else b"",
     )
 
 
@@ -273,6 +306,7 @@ _PARSERS: dict[int, Callable[[memoryview, int], Record]] = {
     EventKind.LEFT_OUT.value: _parse_left_out,
     EventKind.CGROUP.value: _parse_cgroup,
     EventKind.TLS_SOCKET.value: _parse_tls_socket,
+    EventKind.FAILURE.value: _parse_failure,
 }
 
 

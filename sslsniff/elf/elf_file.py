@@ -361,6 +361,13 @@ class Elf:
                     return self._name(symbols, info >> 32)
         return None
 
+    def slots_of(self, name: str) -> Iterator[int]:
+        """Yield where the dynamic linker writes the address of the symbol ``name``."""
+        for table, symbols in self._relocations:
+            for slot, info, _ in file_format.RELOCATION.iter_unpack(_whole(self._read_part(table))):
+                if info >> 32 and self._name(symbols, info >> 32) == name:
+                    yield slot
+
     def _name(self, table: _MappedPart, index: int) -> str | None:
         tables = next((each for each in self._symbols if each[0] == table), None)
         return self._symbols_of(tables).name(index) if tables else None
@@ -383,6 +390,11 @@ class Elf:
         return (
             UnwindTable(part.address, self._read_part(part), self.data) if part else NO_UNWIND_TABLE
         )
+
+
+def _whole(table: bytes) -> bytes:
+    """Return a table without a last entry that is cut off."""
+    return table[: len(table) - len(table) % file_format.RELOCATION.size]
 
 
 def open_file(path: str) -> int:

@@ -1,5 +1,8 @@
 """The TLS libraries that are probed: a folder here, and a line in each table below."""
 
+from collections.abc import Callable
+
+from sslsniff.core.library_failure import LibraryFailure
 from sslsniff.libraries.boringssl import library as boringssl
 from sslsniff.libraries.boringssl.plan import AWS_LC, BORINGSSL
 from sslsniff.libraries.gnutls import library as gnutls
@@ -39,6 +42,11 @@ SEARCHES: dict[str, Search] = {
     each.id: each.search for each in LIBRARIES if each.search is not None
 }
 """A library's name for programs -> how it is found without a plan."""
+
+FAILURES: dict[str, Callable[[int, int | None], LibraryFailure]] = {
+    each.id: each.failure for each in LIBRARIES if each.failure is not None
+}
+"""A library's name for programs -> what says what its errors mean."""
 
 CHECKED_LAYOUTS: tuple[type[CheckedLayout], ...] = (RustlsLayout,)
 """Those of the libraries that have one."""

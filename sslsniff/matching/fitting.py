@@ -31,7 +31,16 @@ from sslsniff.matching.probe_set import (
     ReturnStyleError,
     UnfitError,
 )
-from sslsniff.matching.rows import Alternative, At, Listed, Passing, Plan, PointerTable, Row
+from sslsniff.matching.rows import (
+    Alternative,
+    At,
+    Listed,
+    Passing,
+    Plan,
+    PointerTable,
+    Raising,
+    Row,
+)
 
 if TYPE_CHECKING:
     from sslsniff.machine_code.call_chains import CallChains
@@ -293,11 +302,15 @@ class _Fitting:
         name = None if slot is None else self._elf.name_in(slot)
         return self._elf.function_at(address) if name is None else self._elf.function(name)
 
-    def _find(self, wanted: str | tuple[Passing, ...] | Listed) -> tuple[str, Function]:
+    def _find(self, wanted: str | tuple[Passing, ...] | Listed | Raising) -> tuple[str, Function]:
         if isinstance(wanted, str):
             return wanted, self._named(wanted)
         if isinstance(wanted, Listed):
             return wanted.name, self._listed(wanted)
+        if isinstance(wanted, Raising):
+            from sslsniff.matching.raising_functions import find_raising
+
+            return wanted.name, find_raising(self._elf, wanted)
         return self._passed(wanted)
 
     def _named(self, name: str) -> Function:

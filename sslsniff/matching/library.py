@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, NamedTuple
 
+from sslsniff.core.library_failure import LibraryFailure
 from sslsniff.matching.probe_set import (
     KeyLog,
     Probe,
@@ -101,6 +102,8 @@ class Library(NamedTuple):
     ``unprobed``: how it is recognised where no probes fit, and what to do then.
     ``key_log``: finds where it hands over its secrets; raises ``UnfitError``, and ``ElfError`` if
     the file is damaged. None: it never does, ``no_key_log`` says why.
+    ``failure``: returns what an error's number says of a handshake; it also gets the number of what
+    was found of the peer's certificate, None if that is unknown.
     """
 
     id: str
@@ -111,6 +114,7 @@ class Library(NamedTuple):
     unprobed: UnprobedLibrary | None = None
     key_log: "Callable[[Elf], KeyLog] | None" = None
     no_key_log: str = ""
+    failure: Callable[[int, int | None], LibraryFailure] | None = None
 
     def find_key_log(self, elf: "Elf") -> KeyLog:
         """Return where a file hands over its secrets, or why it does not.

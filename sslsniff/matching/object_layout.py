@@ -16,6 +16,8 @@ class ObjectLayout(NamedTuple):
     ``sni``: a pointer to the server's name. If that is null, the pointer is at ``sni_inner`` in
     the structure that the pointer at ``sni_base`` leads to, such as the resumed session.
     ``shutdown``: the flags that ``SSL_get_shutdown`` returns.
+    ``verified``: the number of what was found of the peer's certificate.
+    ``random``: the client random; ``random_base``: as ``version_base``.
     ``is_typed``: no offset, but 1 if the object begins with a type that is 0 for TLS (OpenSSL 3.2
     and newer, which have objects for QUIC); the offsets hold for that type.
 
@@ -48,6 +50,9 @@ class ObjectLayout(NamedTuple):
     version_base: int | None = None
     settled: int | None = None
     server_mask: int | None = None
+    verified: int | None = None
+    random_base: int | None = None
+    random: int | None = None
 
 
 class CheckedLayout(Protocol):

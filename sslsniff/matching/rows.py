@@ -70,10 +70,26 @@ class Listed(NamedTuple):
     number: int
 
 
+class Raising(NamedTuple):
+    """A function without a symbol that raises an error which its callers choose.
+
+    It is the one that calls ``raises``, a function of another library, with the number
+    ``library`` as the first argument, and with its own arguments: each of ``passed`` is the
+    register of an argument and the register in which the function itself got that. It also passes
+    its own first argument, the object, to another function. ``name`` is for messages.
+    """
+
+    name: str
+    raises: str
+    library: int
+    passed: tuple[tuple[str, str], ...]
+
+
 class Row(NamedTuple):
     """One function to probe.
 
-    ``function``: its symbol, or how a function without a symbol is found: by calls, or in a table.
+    ``function``: its symbol, or how a function without a symbol is found: by calls, in a table, or
+    by an error that it raises.
     ``enter``, ``leave``: the BPF programs for its entry and its returns.
     ``registers``: those that ``enter`` reads (System V ABI: rdi, rsi, rdx, rcx, r8, r9).
     ``unless``: the row is only for files that do not define this function.
@@ -89,7 +105,7 @@ class Row(NamedTuple):
     That one gets the found function's object, buffer and kind, and is probed instead.
     """
 
-    function: str | tuple[Passing, ...] | Listed
+    function: str | tuple[Passing, ...] | Listed | Raising
     enter: str | None = None
     leave: str | None = None
     registers: tuple[str, ...] = ()

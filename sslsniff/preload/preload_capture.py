@@ -293,7 +293,12 @@ class PreloadCapture:
         if self._sampling is not None:
             self._remember(record)
         if isinstance(
-            record, events.Paired | events.SocketGone | events.CgroupMade | events.TlsSocket
+            record,
+            events.Paired
+            | events.SocketGone
+            | events.CgroupMade
+            | events.TlsSocket
+            | events.Failure,
         ):
             return ()  # rings.c lets no such record through
         return (record,)

@@ -1,14 +1,31 @@
-"""Collects handshakes without data, until their events are due."""
+"""Joins what the kernel and the libraries saw of handshakes without data, into one event each.
 
+The kernel reports a socket: who, with whom, what passed in clear, and how the TCP connection ended.
+A library reports why it gave up. Both know the client random, the 32 bytes that a client chooses
+for each handshake: so they are joined by it. Where one of them does not have it (a socket whose
+ClientHello the kernel did not see; a library that gave up before it read one), they are joined if
+the process had one handshake only at that time.
+
+A library's report waits for its socket's for a while: the program closes the socket soon after.
+"""
+
+import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from sslsniff.capture.handshakes.socket_evidence import facts_of
-from sslsniff.capture.unseen.tls_evidence import server_name
-from sslsniff.core.events import HandshakeEnded, TlsSocket, TlsStart
+from sslsniff.capture.unseen.tls_evidence import client_random, server_name
+from sslsniff.core.events import Failure, HandshakeEnded, TlsSocket, TlsStart
+from sslsniff.core.handshakes import HandshakeFacts
+from sslsniff.core.library_failure import LibraryFailure
 from sslsniff.decoders.messages import Side
 
-_UNKNOWN_LIBRARY = 0
+_DELAY_S = 2.0
+_MOST_WAITING = 4096
+"""Reports of libraries: beyond it the oldest does not wait any longer."""
+_MOST_REPORTED = 65536
+
+_UNKNOWN = "unknown"
 _ROLES = {
     TlsStart.CLIENT_HELLO: Side.CLIENT,
     TlsStart.SERVER_HELLO: Side.SERVER,
@@ -17,16 +34,45 @@ _ROLES = {
 
 
 class Handshakes:
-    """Makes an event of each handshake without data."""
+    """Makes an event of each handshake without data.
 
-    def __init__(self) -> None:
+    ``libraries``: the names that a connection's library indexes. ``failures``: such a name -> what
+    says in words what the library's error means, and what it found of a certificate.
+
+    Memory: half a kilobyte for each of some thousand reports, 100 bytes for each of 65,536 that
+    were joined.
+    """
+
+    def __init__(
+        self,
+        libraries: Sequence[str],
+        failures: Mapping[str, Callable[[int, int | None], LibraryFailure]],
+    ) -> None:
+        self._libraries = libraries
+        self._failures = failures
+        self._waiting: dict[int, tuple[float, Failure]] = {}
+        """A connection -> until when its library's report waits, and the report."""
+        self._reported: dict[object, None] = {}
+        """The randoms and sockets of reports that did not wait any longer; the last ones."""
         self._ended: deque[HandshakeEnded] = deque()
 
-    def add(self, found: TlsSocket, now_ns: int) -> None:
+    def fail(self, failure: Failure) -> None:
+        """Note that a library gives up a connection; its first error counts."""
+        if failure.has_data or failure.opened.connection in self._waiting:
+            return
+        if len(self._waiting) >= _MOST_WAITING:
+            self._release(next(iter(self._waiting)))
+        self._waiting[failure.opened.connection] = time.monotonic() + _DELAY_S, failure
+
+    def end(self, found: TlsSocket, now_ns: int) -> None:
         """Note a TLS socket on which no data passed, at its end, or at that of the capture."""
         role = _ROLES.get(found.start)
         if role is None:
             return  # a connection from before the capture, of which nothing was seen
+        if any(key in self._reported for key in _keys(client_random(found.hello), found.socket)):
+            return
+        failure = self._failure_of(found, role)
+        facts = facts_of(found)
         self._ended.append(
             HandshakeEnded(
                 time_ns=found.ended_ns or now_ns,
@@ -34,18 +80,84 @@ class Handshakes:
                 pid=found.pid,
                 uid=found.uid,
                 comm=found.comm,
-                library=_UNKNOWN_LIBRARY,
+                library=_UNKNOWN if failure is None else self._library(failure),
                 role=role,
-                tls_version=None,
-                sni=server_name(found.hello),
+                sni=server_name(found.hello) or (failure and failure.opened.sni),
                 local=found.local,
                 remote=found.remote,
-                facts=facts_of(found),
+                facts=facts if failure is None else self._joined(facts, failure),
                 cgroup=found.cgroup,
+                container_pid=failure and failure.opened.container_pid,
             )
         )
 
-    def drain(self) -> Iterator[HandshakeEnded]:
-        """Yield the events that are due, once."""
+    def drain(self, *, is_over: bool = False) -> Iterator[HandshakeEnded]:
+        """Yield the events that are due, once; ``is_over``: no more comes."""
+        now_s = time.monotonic()
+        for connection, (until_s, _) in list(self._waiting.items()):
+            if not is_over and until_s > now_s:
+                break
+            self._release(connection)
         while self._ended:
             yield self._ended.popleft()
+
+    def _failure_of(self, found: TlsSocket, role: Side) -> Failure | None:
+        """Take the library's report of a socket's handshake out of those that wait."""
+        random = client_random(found.hello)
+        own = [
+            each
+            for _, each in self._waiting.values()
+            if each.opened.pid == found.pid and each.opened.role in (role, None)
+        ]
+        same = [each for each in own if random and each.random == random]
+        if not same:
+            unsure = [each for each in own if not (random and each.random)]
+            same = [each for each in unsure if each.opened.time_ns >= found.time_ns]
+        if len(same) != 1:
+            return None
+        del self._waiting[same[0].opened.connection]
+        return same[0]
+
+    def _release(self, connection: int) -> None:
+        """Make an event of a library's report alone; its socket is not reported any more."""
+        _, failure = self._waiting.pop(connection)
+        if len(self._reported) >= _MOST_REPORTED:
+            del self._reported[next(iter(self._reported))]
+        self._reported |= dict.fromkeys(_keys(failure.random, failure.socket))
+        opened = failure.opened
+        self._ended.append(
+            HandshakeEnded(
+                time_ns=opened.time_ns,
+                began_ns=opened.time_ns,
+                pid=opened.pid,
+                uid=opened.uid,
+                comm=opened.comm,
+                library=self._library(failure),
+                role=opened.role,
+                sni=opened.sni,
+                local=failure.local,
+                remote=failure.remote,
+                facts=self._joined(HandshakeFacts(), failure),
+                cgroup=opened.cgroup,
+                container_pid=opened.container_pid,
+            )
+        )
+
+    def _library(self, failure: Failure) -> str:
+        return self._libraries[failure.opened.library]
+
+    def _joined(self, facts: HandshakeFacts, failure: Failure) -> HandshakeFacts:
+        """Add what a library's error says."""
+        explain = self._failures.get(self._library(failure))
+        said = explain(failure.error, failure.verified) if explain else LibraryFailure()
+        return facts._replace(
+            sent_alert=facts.sent_alert if failure.alert is None else failure.alert,
+            received_alert=said.received_alert or facts.received_alert,
+            kind=said.kind,
+            error=said.text,
+        )
+
+
+def _keys(random: bytes, socket: int) -> list[object]:
+    """Return by what a handshake is known again: its random, or else its socket."""
+    return [random] if random else [socket] if socket else []

@@ -20,7 +20,7 @@ _DESCRIPTION = 6  # of an alert's record: after its header and the alert's level
 
 def facts_of(found: TlsSocket) -> HandshakeFacts:
     """Return what is known of the handshake on a TLS socket without data."""
-    received = found.received if found.has_ended else None
+    received = found.received if found.has_ended or found.ended_ns else None
     return HandshakeFacts(
         sent_alert=_sent_alert(found),
         received_alert=found.received_alert,

@@ -7,9 +7,11 @@ A handshake that fails, or that nothing follows, has no plaintext that a probe c
 from collections.abc import Iterator
 
 from sslsniff.core.events import NotedSend, TlsSocket, TlsStart
+from sslsniff.core.logged_secret import RANDOM_BYTES
 
 # RFC 8446, section 5.1 and appendix B.3
 _HEADER_BYTES = 5
+_RANDOM = _HEADER_BYTES + 4 + 2  # after the message's type and length, and the version
 _CHANGE_CIPHER_SPEC = 20
 HANDSHAKE = 22
 APPLICATION_DATA = 23
@@ -112,12 +114,18 @@ def records(send: NotedSend) -> Iterator[tuple[int, int, int]]:
         yield kind, rest - _HEADER_BYTES, 0
 
 
+def client_random(hello: bytes) -> bytes:
+    """Return the random in a record with a ClientHello; empty: it is cut off before."""
+    random = hello[_RANDOM : _RANDOM + RANDOM_BYTES]
+    return random if len(random) == RANDOM_BYTES else b""
+
+
 def server_name(hello: bytes) -> str | None:
     """Return the server name in a record with a ClientHello, or in the beginning of one.
 
     RFC 8446 section 4.1.2 and RFC 6066 section 3. None: it has none, or it is cut off before.
     """
-    at = _HEADER_BYTES + 4 + 2 + 32  # type and length, version, random
+    at = _RANDOM + RANDOM_BYTES
     try:
         at += 1 + hello[at]  # session id
         at += 2 + int.from_bytes(hello[at : at + 2])  # cipher suites

@@ -94,7 +94,10 @@ class UnseenTls:
             self._without_socket.pop(record.connection, None)
             self._owned.discard(self._sockets.pop(record.connection, 0))
         elif isinstance(record, TlsSocket):
-            self._waiting.append((time.monotonic() + _DELAY_S, record))
+            if passed_data(record):
+                self._waiting.append((time.monotonic() + _DELAY_S, record))
+            else:  # no connection that a probed library may be found to use later
+                self._decide(record)
 
     def poll(self) -> None:
         """Decide about sockets whose time has come."""
@@ -157,7 +160,7 @@ class UnseenTls:
             return
         if not passed_data(found):
             if is_last or found.has_ended:
-                self._handshakes.add(found, time.monotonic_ns() + self._clock_offset_ns)
+                self._handshakes.end(found, time.monotonic_ns() + self._clock_offset_ns)
             return
         if spare := self._spare.get(found.pid, 0):
             self._spare[found.pid] = spare - 1

@@ -154,7 +154,6 @@ class JsonSink(JsonSummary):
             "error": facts.error,
             "ending": facts.ending.name.lower(),
             "sni": connection.sni,
-            "tls_version": connection.tls_version,
         }
         self._write("handshake", connection, handshake.began_ns, 0, fields)
         self._origins.pop(connection.id, None)

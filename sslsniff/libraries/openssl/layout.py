@@ -15,6 +15,7 @@ from sslsniff.matching.accessors import (
     only,
     single,
 )
+from sslsniff.matching.key_log.client_random import copied_random
 from sslsniff.matching.object_layout import ObjectLayout
 
 
@@ -27,6 +28,8 @@ def read_openssl_layout(elf: Elf) -> ObjectLayout:
     name = follow_accessor(elf, "SSL_CIPHER_get_name")
     free = follow_accessor(elf, "SSL_free")
     shutdown = follow_accessor(elf, "SSL_get_shutdown")
+    verified = follow_accessor(elf, "SSL_get_verify_result")
+    random = copied_random(elf, "SSL_get_client_random")
     names = {
         chain
         for value in follow_accessor(elf, "SSL_get_servername").results
@@ -55,5 +58,8 @@ def read_openssl_layout(elf: Elf) -> ObjectLayout:
         sni_base=inner_name[0],
         sni_inner=inner_name[1],
         shutdown=single(field_of(shutdown.results)),
+        verified=single(field_of(verified.results)),
+        random_base=random[0] if len(random) == 2 else None,
+        random=random[-1] if random else None,
         is_typed=1 if MemoryLoad(NumberedArgument(0), 0) in server.tested else None,
     )

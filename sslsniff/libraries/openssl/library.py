@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from sslsniff.libraries.openssl.failures import failure
 from sslsniff.libraries.openssl.plan import OPENSSL
 from sslsniff.matching.library import Library, without_symbols
 
@@ -35,4 +36,5 @@ LIBRARY = Library(
         version=OPENSSL.version,
     ),
     key_log=key_log,
+    failure=failure,
 )

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from sslsniff.machine_code.conventions import Signature
 from sslsniff.matching.object_layout import ObjectLayout
-from sslsniff.matching.rows import At, Passing, Plan, Row
+from sslsniff.matching.rows import At, Passing, Plan, Raising, Row
 
 if TYPE_CHECKING:
     from sslsniff.elf.elf_file import Elf
@@ -102,6 +102,27 @@ LIFE = (
 )
 """How connections begin and end, for all with OpenSSL's interface."""
 
+_ERR_LIB_SSL = 20
+_FATAL = (
+    Row(
+        Raising("ossl_statem_fatal", "ERR_vset_error", _ERR_LIB_SSL, (("rsi", "rdx"),)),
+        "openssl_fatal_enter",
+        registers=("rdi", "rsi", "rdx"),
+    ),
+    Row(
+        Raising(
+            "ossl_statem_fatal",
+            "ERR_put_error",
+            _ERR_LIB_SSL,
+            (("rsi", "rdx"), ("rdx", "rcx"), ("rcx", "r8")),
+        ),
+        "openssl_fatal_line_enter",
+        registers=("rdi", "rsi", "rcx"),
+    ),
+)
+"""``ossl_statem_fatal`` (ssl/statem/statem.c), through which each fatal error goes: since 3.0
+``(object, alert, reason, ...)``, in 1.1.1 ``(object, alert, function, reason, file, line)``."""
+
 
 def _read_layout(elf: "Elf") -> ObjectLayout:
     from sslsniff.libraries.openssl.layout import read_openssl_layout  # only to analyse a file
@@ -130,6 +151,7 @@ OPENSSL = Plan(
     optional=(
         *_EARLY_DATA,
         *LIFE,
+        *_FATAL,
         Row("SSL_sendfile", "c_sendfile_enter", "c_return", _OBJECT),
     ),
     version=re.compile(rb"OpenSSL (\d+\.\d+\.\d+[a-z]*) +\d+ [A-Z][a-z]{2} \d{4}\0"),

@@ -55,6 +55,29 @@ def client_random(
     raise UnfitError("where its connections have the client random was not found")
 
 
+def copied_random(elf: Elf, name: str) -> Offsets:
+    """Return where a connection's object has what the function ``name`` copies from it.
+
+    Its copy may be inlined, so this is what it passes to ``memcpy``, or else the one address that
+    it takes. Empty if that is not found, or is behind more than one pointer.
+    """
+    flow = _flow(elf, name)
+    addresses = {
+        (*before, operation.source.offset)
+        for address, state in flow.states.items()
+        if (operation := flow.code.operations[address]).kind is OperationKind.ADDRESS
+        and isinstance(operation.source, MemoryOperand)
+        and operation.source.base is not None
+        for base in state.registers.get(operation.source.base, ())
+        for before in _pointers(base)
+        if operation.source.offset
+    }
+    own = [each for each in addresses if len(each) == 1]
+    found = [*_copied_by(elf, name)] or own or [*addresses]
+    is_field = len(found) == 1 and all(0 <= each < _MOST_FIELD for each in found[0])
+    return found[0] if is_field and len(found[0]) <= 2 else ()
+
+
 def _copied_by(elf: Elf, name: str) -> Iterator[Offsets]:
     """Yield what a function ``(object, to, size)`` passes to ``memcpy`` as the source."""
     for state in _transfers(_flow(elf, name)):

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only
+ *
+ * TLS handshakes, and connections, that a library gives up: its error, and the alert that it sends. The socket may not be known
+ * yet: user space finds it by the client random, which is in the ClientHello that the kernel sees.
+ */
+#pragma once
+
+#include "addresses.bpf.h"
+
+/* The socket that a connection uses, or else the one from which its thread received last; 0: unknown. */
+static __always_inline u64 likely_socket(const struct thread *thread, const struct connection *connection)
+{
+	if (connection->socket)
+		return connection->socket;
+	return keeps_order(thread) && has_addresses(thread->received) ? thread->received : 0;
+}
+
+/* Report that the library gives up a connection. `alert`: what it sends; -1: nothing. `error`: its own number. */
+static __always_inline void report_failure(void *ctx, const struct thread *thread, u64 object, s32 alert, s32 error)
+{
+	struct connection_key key = {.object = object, .pid = thread->pid};
+	const struct config *config = get_config();
+	struct connection *connection = get_connection(&key);
+	u32 index = layout_index(ctx);
+	const struct layout *layout = map_lookup(layouts, &index);
+	if (!connection || !layout || !config || config->stopped || connection->left_out)
+		return;
+	u64 id = connection->id;
+	u64 socket = likely_socket(thread, connection);
+	u8 from_start = connection->from_start;
+	u8 has_data = connection->has_data;
+	if (!is_entry_of(connection, &key))
+		return;
+	struct event_failure *event = ring_reserve(events, sizeof(struct event_failure));
+	if (!event)
+		return;
+	__builtin_memset(event, 0, sizeof(*event));
+	fill_header(&event->opened.header, EVENT_FAILURE, thread->tid, id);
+	fill_opened(&event->opened, thread, object, layout, config);
+	describe(&event->opened, object, layout);
+	event->opened.from_start = from_start;
+	event->has_data = has_data;
+	event->alert = alert;
+	event->error = error;
+	event->verified = -1;
+	if (has_layout(layout, object)) {
+		if (layout->verified >= 0)
+			event->verified = read_u32(object + layout->verified);
+		u64 base = layout->random_base >= 0 ? read_pointer(object + layout->random_base) : object;
+		if (base && layout->random >= 0)
+			bpf_probe_read_user(event->random, RANDOM_BYTES, (const void *)(base + layout->random));
+	}
+	if (socket) {
+		event->socket = socket;
+		COPY_ADDRESSES(event, (const struct sock *)socket);
+	}
+	ring_submit(events, event);
+}

@@ -1,0 +1,16 @@
+"""The type of what a TLS library's own error says of a handshake that it gave up."""
+
+from typing import NamedTuple
+
+
+class LibraryFailure(NamedTuple):
+    """What a library's error says.
+
+    ``kind``: a kind of ``core.handshakes``, None if the error does not say more than the alert.
+    ``text``: the error in the library's words, None if it says nothing more. ``received_alert``:
+    the number of the alert that the error stands for.
+    """
+
+    kind: str | None = None
+    text: str | None = None
+    received_alert: int | None = None

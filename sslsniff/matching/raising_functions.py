@@ -1,0 +1,96 @@
+"""Finds a function without a symbol by the error that it raises for its callers.
+
+A library calls the function that raises errors in many places, nearly always with constants. One
+of its functions does so with its own arguments: it is called where a connection cannot go on.
+"""
+
+import re
+import struct
+from collections.abc import Iterator
+
+from sslsniff.elf.elf_file import Elf
+from sslsniff.elf.symbols import Function
+from sslsniff.machine_code.callers import places_leading_to
+from sslsniff.machine_code.data_flow import Flow
+from sslsniff.machine_code.known_values import Argument, Low, Number, State
+from sslsniff.machine_code.operations import OperationKind
+from sslsniff.matching.hidden_functions import flow_of
+from sslsniff.matching.probe_set import UnfitError
+from sslsniff.matching.rows import Raising
+
+_OBJECT = "rdi"
+_THROUGH_SLOT = re.compile(rb"\xff[\x15\x25]")  # call or jmp qword ptr [rip + distance]
+_CALL = 0x15
+_DISTANCE = struct.Struct("<i")
+_STUB_STARTS = (0, 1, 4, 5)
+"""How far before its jump a stub may begin: with endbr64, and with a prefix of the jump."""
+
+_CONSTANT = re.compile(rb"\xbe(..)\0\0", re.DOTALL)  # mov esi, a number below 65,536
+_BYTES_BEFORE = 40
+_MOST_FUNCTION_BYTES = 512
+
+
+def find_raising(elf: Elf, wanted: Raising) -> Function:
+    """Return the function; raises ``UnfitError`` if there is not exactly one."""
+    found = {
+        function.address: function
+        for function, calls in _callers(elf, wanted.raises).items()
+        if function.size <= _MOST_FUNCTION_BYTES and _raises(flow_of(elf, function), calls, wanted)
+    }
+    if len(found) != 1:
+        raise UnfitError(f"{wanted.name} was not found")
+    return next(iter(found.values()))
+
+
+def _callers(elf: Elf, name: str) -> dict[Function, list[int]]:
+    """Return the functions that may call ``name`` with no constant, and where they do so."""
+    found: dict[Function, list[int]] = {}
+    for place in _calls(elf, name):
+        function = elf.function_around(place)
+        if function is not None:
+            start = max(place - _BYTES_BEFORE, function.address)
+            before = elf.data(start, place - start) or b""
+            if not _CONSTANT.search(before):
+                found.setdefault(function, []).append(place)
+    return found
+
+
+def _calls(elf: Elf, name: str) -> Iterator[int]:
+    """Yield the places of direct calls, and of calls through what the dynamic linker fills in."""
+    parts = [(each.address, each.data) for each in elf.executable()]
+    function = elf.function(name)
+    stubs = [] if function is None else [function.address]
+    slots = set(elf.slots_of(name))
+    for start, code in parts:
+        for match in _THROUGH_SLOT.finditer(code) if slots else ():
+            end = match.end() + _DISTANCE.size
+            if end > len(code):
+                continue
+            [distance] = _DISTANCE.unpack_from(code, match.end())
+            if start + end + distance not in slots:
+                continue
+            at = start + match.start()
+            if code[match.start() + 1] == _CALL:
+                yield at
+            else:
+                stubs += [at - before for before in _STUB_STARTS]
+    for stub in stubs:
+        yield from places_leading_to(stub, parts)
+
+
+def _raises(flow: Flow, calls: list[int], wanted: Raising) -> bool:
+    return any(
+        (state := flow.states.get(place)) is not None
+        and state.one(_OBJECT) == Number(wanted.library)
+        and all(_is_own(state, register, own) for register, own in wanted.passed)
+        for place in calls
+    ) and any(
+        place not in calls and state.one(_OBJECT) == Argument(_OBJECT)
+        for place, state in flow.states.items()
+        if flow.code.operations[place].kind in (OperationKind.CALL, OperationKind.JUMP)
+    )
+
+
+def _is_own(state: State, register: str, own: str) -> bool:
+    """Return whether an argument is the function's own; an int may be a copy of the low half."""
+    return state.one(register) in (Argument(own), Low(Argument(own)))
