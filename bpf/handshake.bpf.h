@@ -15,6 +15,13 @@ static __always_inline u64 likely_socket(const struct thread *thread, const stru
 	return keeps_order(thread) && has_addresses(thread->received) ? thread->received : 0;
 }
 
+/* Whether plaintext passed on a socket. */
+static __always_inline int has_passed(u64 socket)
+{
+	const struct tls_socket *tls = map_lookup(tls_sockets, &socket);
+	return tls && tls->is_probed;
+}
+
 /* Report that the library gives up a connection. `alert`: what it sends; -1: nothing. `error`: its own number. */
 static __always_inline void report_failure(void *ctx, const struct thread *thread, u64 object, s32 alert, s32 error)
 {
@@ -28,7 +35,8 @@ static __always_inline void report_failure(void *ctx, const struct thread *threa
 	u64 id = connection->id;
 	u64 socket = likely_socket(thread, connection);
 	u8 from_start = connection->from_start;
-	u8 has_data = connection->has_data;
+	s32 verified = connection->verified;
+	u8 has_data = connection->has_data || has_passed(socket);
 	if (!is_entry_of(connection, &key))
 		return;
 	struct event_failure *event = ring_reserve(events, sizeof(struct event_failure));
@@ -42,9 +50,9 @@ static __always_inline void report_failure(void *ctx, const struct thread *threa
 	event->has_data = has_data;
 	event->alert = alert;
 	event->error = error;
-	event->verified = -1;
+	event->verified = verified ? verified : -1;
 	if (has_layout(layout, object)) {
-		if (layout->verified >= 0)
+		if (layout->verified >= 0 && !verified)
 			event->verified = read_u32(object + layout->verified);
 		u64 base = layout->random_base >= 0 ? read_pointer(object + layout->random_base) : object;
 		if (base && layout->random >= 0)

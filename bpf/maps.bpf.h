@@ -74,6 +74,7 @@ struct layout {
 	s32 verified;	  /* what was found of the peer's certificate */
 	s32 random_base;  /* as `alpn_base`, for `random` */
 	s32 random;	  /* the client random */
+	s32 alert;	  /* the number of the alert that was received last */
 	u32 tls_version;  /* of all connections of this library; 0: its objects have it */
 };
 
@@ -121,7 +122,9 @@ struct connection {
 	u8 is_fixed; /* the library's object names its socket: no evidence counts against that */
 	u8 has_data; /* plaintext passed, though perhaps not to user space */
 	u8 pad2[2];
-	u32 layout; /* index of its library's, once announced */
+	u32 layout;   /* index of its library's, once announced */
+	s32 verified; /* what the library found of the peer's certificate, 0: nothing, or nothing wrong */
+	u32 pad3;
 };
 
 /* The cipher objects whose records a socket carries. */

@@ -5,6 +5,7 @@
  * includes what it needs, so it can be compiled, and read in an editor, by itself.
  */
 #include "calls.bpf.h"
+#include "gnutls.bpf.h"
 #include "go.bpf.h"
 #include "openssl.bpf.h"
 #include "rustls.bpf.h"

@@ -23,10 +23,10 @@ LAYOUT_BITS = 10  # of an attach cookie
 MOST_LAYOUTS = 1 << LAYOUT_BITS
 
 _CONFIG = struct.Struct("<IIIIIIIIQQQIIii")
-_LAYOUT = struct.Struct("<I25iI")
+_LAYOUT = struct.Struct("<I26iI")
 _CONNECTION_KEY = struct.Struct("<QQ")
 _CGROUP_CHOICE = struct.Struct("<QI4x")
-_CONNECTION = struct.Struct("<QQQQQQQQQQBBBBBBBBBB2xI")
+_CONNECTION = struct.Struct("<QQQQQQQQQQBBBBBBBBBB2xI8x")
 _U32 = struct.Struct("<I")
 _U64 = struct.Struct("<Q")
 _COMM_BYTES = 16

@@ -8,7 +8,8 @@ connection ended. The first that says why wins, in this order:
 2. An alert. Its number says what its sender found wrong, and the library's error may say more: both
    an unknown issuer and another host's certificate are "bad certificate" to some libraries.
 3. The library's error, where no alert was sent or received.
-4. The end of the TCP connection.
+4. The end of the TCP connection. If the peer ended it, that wins over an alert of the watched
+   process that says only that there was an error.
 
 In TLS 1.3 alerts after the ServerHello are encrypted, so only a library that is probed knows them.
 Without it, what is said is that one side closed.
@@ -70,7 +71,7 @@ UNFINISHED = "unfinished"
 
 _KINDS = {
     "untrusted": "{sender} does not trust the certificate of {other}",
-    "expired": "for {sender} the certificate of {other} has expired, or is not valid yet",
+    "expired": "the certificate of {other} has expired, or is not valid yet, says {sender}",
     "wrong_name": "the certificate of {other} is not for the name that {sender} asked for",
     "bad_certificate": "{sender} does not accept the certificate of {other}",
     "no_shared_version": "{sender} accepts no TLS version that {other} has",
@@ -119,6 +120,8 @@ _ALERTS = {
 
 _WITHOUT_ALERT = ("closed_by_peer", "plaintext")
 """Failures at which a library sends an alert that says something else."""
+_BY_PEER = (SocketEnding.PEER_CLOSED, SocketEnding.PEER_RESET, SocketEnding.TIMED_OUT)
+"""What some libraries answer with an alert that says only that there was an error."""
 _SHORTER = {"closed_by_peer": "closed"}
 
 _TLS_RECORDS = range(20, 25)
@@ -134,9 +137,12 @@ def explain(facts: HandshakeFacts, role: Side | None, name: str | None) -> Hands
         return HandshakeEnd(
             "plaintext", f"{other} does not speak TLS: {what} came", is_failure=True
         )
-    if facts.kind not in _WITHOUT_ALERT and (known := _by_alert(facts, own, other, name)):
-        return known
-    return _by_library(facts, own, other, name) or _by_connection(facts, own, other)
+    by_connection = _by_connection(facts, own, other)
+    alert = None if facts.kind in _WITHOUT_ALERT else _by_alert(facts, own, other, name)
+    is_vague = facts.received_alert is None and facts.ending in _BY_PEER
+    if alert and not (alert.kind == "alert" and is_vague):
+        return alert
+    return _by_library(facts, own, other, name) or by_connection
 
 
 def _by_alert(facts: HandshakeFacts, own: str, other: str, name: str | None) -> HandshakeEnd | None:

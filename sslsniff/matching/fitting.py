@@ -34,12 +34,14 @@ from sslsniff.matching.probe_set import (
 from sslsniff.matching.rows import (
     Alternative,
     At,
+    Continued,
     Listed,
     Passing,
     Plan,
     PointerTable,
     Raising,
     Row,
+    WantedFunction,
 )
 
 if TYPE_CHECKING:
@@ -302,11 +304,16 @@ class _Fitting:
         name = None if slot is None else self._elf.name_in(slot)
         return self._elf.function_at(address) if name is None else self._elf.function(name)
 
-    def _find(self, wanted: str | tuple[Passing, ...] | Listed | Raising) -> tuple[str, Function]:
+    def _find(self, wanted: WantedFunction) -> tuple[str, Function]:
         if isinstance(wanted, str):
             return wanted, self._named(wanted)
         if isinstance(wanted, Listed):
             return wanted.name, self._listed(wanted)
+        if isinstance(wanted, Continued):
+            from sslsniff.matching.hidden_functions import continued
+
+            name = f"what {wanted.caller} jumps to"
+            return name, continued(self._elf, self._named(wanted.caller), wanted)
         if isinstance(wanted, Raising):
             from sslsniff.matching.raising_functions import find_raising
 

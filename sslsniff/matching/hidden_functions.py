@@ -16,7 +16,7 @@ from sslsniff.machine_code.function_code import Code
 from sslsniff.machine_code.known_values import Argument, Number
 from sslsniff.machine_code.returns import return_sites, switches
 from sslsniff.matching.probe_set import UnfitError
-from sslsniff.matching.rows import PointerTable
+from sslsniff.matching.rows import Continued, PointerTable
 
 _POINTER_BYTES = 8
 
@@ -81,6 +81,24 @@ def tails(elf: Elf, function: Function) -> dict[int, list[int]]:
         if returns and _is_reached_only_from(function, tail, elf):
             found[tail] = returns
     return found
+
+
+def continued(elf: Elf, function: Function, wanted: Continued) -> Function:
+    """Return the function to which ``function`` jumps with its own arguments.
+
+    Raises ``UnfitError`` if there is not exactly one, and ``ElfError`` if the file is damaged.
+    """
+    flow = flow_of(elf, function)
+    found = {
+        operation.leads_to
+        for address, state in flow.states.items()
+        if flow.code.leaves(operation := flow.code.operations[address])
+        and all(state.one(each) == Argument(each) for each in wanted.registers)
+    }
+    inner = [each for target in found if target and (each := elf.function_at(target)) is not None]
+    if len(inner) != 1:
+        raise UnfitError(f"what {wanted.caller} jumps to is not one function")
+    return inner[0]
 
 
 def stored_functions(elf: Elf, function: Function, object_: str) -> Iterator[Function]:

@@ -17,6 +17,7 @@ class ObjectLayout(NamedTuple):
     the structure that the pointer at ``sni_base`` leads to, such as the resumed session.
     ``shutdown``: the flags that ``SSL_get_shutdown`` returns.
     ``verified``: the number of what was found of the peer's certificate.
+    ``alert``: the number of the alert that was received last.
     ``random``: the client random; ``random_base``: as ``version_base``.
     ``is_typed``: no offset, but 1 if the object begins with a type that is 0 for TLS (OpenSSL 3.2
     and newer, which have objects for QUIC); the offsets hold for that type.
@@ -53,6 +54,7 @@ class ObjectLayout(NamedTuple):
     verified: int | None = None
     random_base: int | None = None
     random: int | None = None
+    alert: int | None = None
 
 
 class CheckedLayout(Protocol):

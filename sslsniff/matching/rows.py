@@ -70,6 +70,13 @@ class Listed(NamedTuple):
     number: int
 
 
+class Continued(NamedTuple):
+    """The function to which ``caller`` jumps, with its own arguments in ``registers``."""
+
+    caller: str
+    registers: tuple[str, ...]
+
+
 class Raising(NamedTuple):
     """A function without a symbol that raises an error which its callers choose.
 
@@ -88,8 +95,8 @@ class Raising(NamedTuple):
 class Row(NamedTuple):
     """One function to probe.
 
-    ``function``: its symbol, or how a function without a symbol is found: by calls, in a table, or
-    by an error that it raises.
+    ``function``: its symbol, or how a function without a symbol is found: by calls, in a table, by
+    a jump, or by an error that it raises.
     ``enter``, ``leave``: the BPF programs for its entry and its returns.
     ``registers``: those that ``enter`` reads (System V ABI: rdi, rsi, rdx, rcx, r8, r9).
     ``unless``: the row is only for files that do not define this function.
@@ -105,7 +112,7 @@ class Row(NamedTuple):
     That one gets the found function's object, buffer and kind, and is probed instead.
     """
 
-    function: str | tuple[Passing, ...] | Listed | Raising
+    function: "WantedFunction"
     enter: str | None = None
     leave: str | None = None
     registers: tuple[str, ...] = ()
@@ -119,6 +126,9 @@ class Row(NamedTuple):
     signature: Signature | None = None
     record: str | None = None
 
+
+WantedFunction = str | tuple[Passing, ...] | Listed | Continued | Raising
+"""A symbol, or how a function without a symbol is found."""
 
 Alternative = tuple[Row, ...]
 """Rows that are used together: if one does not fit, none is used."""

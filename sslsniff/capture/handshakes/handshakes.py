@@ -6,7 +6,9 @@ for each handshake: so they are joined by it. Where one of them does not have it
 ClientHello the kernel did not see; a library that gave up before it read one), they are joined if
 the process had one handshake only at that time.
 
-A library's report waits for its socket's for a while: the program closes the socket soon after.
+A program may close the socket first, or give up the library's object. So either report waits for
+the other for a while. A library may report several times: first the alert that it sends, then what
+it found of the certificate.
 """
 
 import time
@@ -20,9 +22,11 @@ from sslsniff.core.handshakes import HandshakeFacts
 from sslsniff.core.library_failure import LibraryFailure
 from sslsniff.decoders.messages import Side
 
+_SOCKET_DELAY_S = 0.5
 _DELAY_S = 2.0
+"""How long reports of sockets and of libraries wait."""
 _MOST_WAITING = 4096
-"""Reports of libraries: beyond it the oldest does not wait any longer."""
+"""Reports of either: beyond it the oldest does not wait any longer."""
 _MOST_REPORTED = 65536
 
 _UNKNOWN = "unknown"
@@ -52,20 +56,33 @@ class Handshakes:
         self._failures = failures
         self._waiting: dict[int, tuple[float, Failure]] = {}
         """A connection -> until when its library's report waits, and the report."""
+        self._sockets: deque[tuple[float, TlsSocket, int]] = deque()
+        """When a socket's report is due, the report, and when it came."""
         self._reported: dict[object, None] = {}
         """The randoms and sockets of reports that did not wait any longer; the last ones."""
         self._ended: deque[HandshakeEnded] = deque()
 
     def fail(self, failure: Failure) -> None:
-        """Note that a library gives up a connection; its first error counts."""
-        if failure.has_data or failure.opened.connection in self._waiting:
+        """Note that a library gives up a connection; of several reports the first counts most."""
+        connection = failure.opened.connection
+        if failure.has_data:
+            return
+        if connection in self._waiting:
+            until_s, first = self._waiting[connection]
+            self._waiting[connection] = until_s, _completed(first, failure)
             return
         if len(self._waiting) >= _MOST_WAITING:
             self._release(next(iter(self._waiting)))
-        self._waiting[failure.opened.connection] = time.monotonic() + _DELAY_S, failure
+        self._waiting[connection] = time.monotonic() + _DELAY_S, failure
 
     def end(self, found: TlsSocket, now_ns: int) -> None:
         """Note a TLS socket on which no data passed, at its end, or at that of the capture."""
+        if len(self._sockets) >= _MOST_WAITING:
+            self._join(*self._sockets.popleft()[1:])
+        self._sockets.append((time.monotonic() + _SOCKET_DELAY_S, found, now_ns))
+
+    def _join(self, found: TlsSocket, now_ns: int) -> None:
+        """Make an event of a socket's report, and of the library's if there is one."""
         role = _ROLES.get(found.start)
         if role is None:
             return  # a connection from before the capture, of which nothing was seen
@@ -94,6 +111,8 @@ class Handshakes:
     def drain(self, *, is_over: bool = False) -> Iterator[HandshakeEnded]:
         """Yield the events that are due, once; ``is_over``: no more comes."""
         now_s = time.monotonic()
+        while self._sockets and (is_over or self._sockets[0][0] <= now_s):
+            self._join(*self._sockets.popleft()[1:])
         for connection, (until_s, _) in list(self._waiting.items()):
             if not is_over and until_s > now_s:
                 break
@@ -125,6 +144,9 @@ class Handshakes:
             del self._reported[next(iter(self._reported))]
         self._reported |= dict.fromkeys(_keys(failure.random, failure.socket))
         opened = failure.opened
+        facts = self._joined(HandshakeFacts(), failure)
+        if facts == HandshakeFacts():
+            return  # the library only says that the connection is over
         self._ended.append(
             HandshakeEnded(
                 time_ns=opened.time_ns,
@@ -137,7 +159,7 @@ class Handshakes:
                 sni=opened.sni,
                 local=failure.local,
                 remote=failure.remote,
-                facts=self._joined(HandshakeFacts(), failure),
+                facts=facts,
                 cgroup=opened.cgroup,
                 container_pid=opened.container_pid,
             )
@@ -156,6 +178,20 @@ class Handshakes:
             kind=said.kind,
             error=said.text,
         )
+
+
+def _completed(first: Failure, later: Failure) -> Failure:
+    """Return a library's first report with what only a later one of the connection has."""
+    placed = first if first.socket else later
+    return first._replace(
+        alert=later.alert if first.alert is None else first.alert,
+        error=first.error or later.error,
+        verified=first.verified or later.verified,
+        socket=placed.socket,
+        local=placed.local,
+        remote=placed.remote,
+        random=first.random or later.random,
+    )
 
 
 def _keys(random: bytes, socket: int) -> list[object]:

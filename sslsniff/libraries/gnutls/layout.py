@@ -8,6 +8,7 @@ server's name and the application protocol are far from the session, behind call
 
 from sslsniff.elf.elf_file import Elf
 from sslsniff.matching.accessors import chain_of, field_of, follow_accessor, only, single
+from sslsniff.matching.key_log.client_random import random_in_object
 from sslsniff.matching.object_layout import ObjectLayout
 
 _SERVER, _CLIENT = 1, 2
@@ -24,6 +25,9 @@ def read_gnutls_layout(elf: Elf) -> ObjectLayout:
     settled = _compared(elf, _OF_HANDSHAKE)
     version = field_of(follow_accessor(elf, "gnutls_protocol_get_version").results)
     is_known = version is not None and len(version) == 2 and settled is not None
+    alert = follow_accessor(elf, "gnutls_alert_get")
+    verified = follow_accessor(elf, "gnutls_session_get_verify_cert_status")
+    random = random_in_object(elf, stored_by="gnutls_session_get_random")
     base, inner = version if version and is_known else (None, None)
     return ObjectLayout(
         server=role,
@@ -31,6 +35,10 @@ def read_gnutls_layout(elf: Elf) -> ObjectLayout:
         version_base=base,
         version=inner,
         settled=settled,
+        verified=single(field_of(verified.results)),
+        random_base=random[0] if len(random) == 2 else None,
+        random=random[-1] if random else None,
+        alert=single(field_of(alert.results)),
     )
 
 

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from sslsniff.libraries.gnutls.failures import failure
 from sslsniff.libraries.gnutls.plan import GNUTLS
 from sslsniff.matching.library import Library
 
@@ -16,4 +17,4 @@ def _key_log(elf: "Elf") -> "KeyLog":
     return key_log_of_c(elf, stored_by="gnutls_session_get_random")
 
 
-LIBRARY = Library(id="gnutls", name="GnuTLS", plan=GNUTLS, key_log=_key_log)
+LIBRARY = Library(id="gnutls", name="GnuTLS", plan=GNUTLS, key_log=_key_log, failure=failure)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from sslsniff.machine_code.conventions import Signature
 from sslsniff.matching.object_layout import ObjectLayout
-from sslsniff.matching.rows import At, Plan, Row
+from sslsniff.matching.rows import At, Continued, Plan, Row
 
 if TYPE_CHECKING:
     from sslsniff.elf.elf_file import Elf
@@ -60,7 +60,14 @@ GNUTLS = Plan(
         Row("gnutls_record_recv_early_data", "c_read_plain_enter", "c_return", ("rdi", "rsi")),
         Row("gnutls_record_recv_packet", "gnutls_packet_enter", "c_return", ("rdi", "rsi")),
         Row("gnutls_handshake", "c_handshake_enter", registers=("rdi",)),
-        Row("gnutls_deinit", "openssl_free_enter", registers=("rdi",)),
+        Row(
+            Continued("gnutls_certificate_verify_peers", ("rdi", "rcx")),
+            "gnutls_verify_enter",
+            "gnutls_verify_return",
+            ("rdi", "rcx"),
+        ),
+        Row("gnutls_alert_send", "gnutls_alert_enter", registers=("rdi", "rsi", "rdx")),
+        Row("gnutls_deinit", "gnutls_deinit_enter", registers=("rdi",)),
     ),
     version=re.compile(rb"Enabled GnuTLS (\d[\d.]*) logging"),
     layout=_read_layout,

@@ -22,6 +22,7 @@ REASONS: dict[int, tuple[str | None, str]] = {
     193: ("no_shared_cipher", "no shared cipher"),
     198: ("plaintext", "packet length too long"),
     199: ("client_certificate", "peer did not return a certificate"),
+    234: (None, "callback failed"),
     235: ("no_shared_protocol", "no application protocol"),
     252: ("no_shared_version", "unknown protocol"),
     258: ("no_shared_version", "unsupported protocol"),

@@ -15,7 +15,7 @@ from sslsniff.matching.accessors import (
     only,
     single,
 )
-from sslsniff.matching.key_log.client_random import copied_random
+from sslsniff.matching.key_log.client_random import random_in_object
 from sslsniff.matching.object_layout import ObjectLayout
 
 
@@ -29,7 +29,7 @@ def read_openssl_layout(elf: Elf) -> ObjectLayout:
     free = follow_accessor(elf, "SSL_free")
     shutdown = follow_accessor(elf, "SSL_get_shutdown")
     verified = follow_accessor(elf, "SSL_get_verify_result")
-    random = copied_random(elf, "SSL_get_client_random")
+    random = random_in_object(elf, copied_by="SSL_get_client_random")
     names = {
         chain
         for value in follow_accessor(elf, "SSL_get_servername").results

@@ -55,13 +55,13 @@ def client_random(
     raise UnfitError("where its connections have the client random was not found")
 
 
-def copied_random(elf: Elf, name: str) -> Offsets:
-    """Return where a connection's object has what the function ``name`` copies from it.
+def random_in_object(elf: Elf, *, copied_by: str = "", stored_by: str = "") -> Offsets:
+    """Return where a connection's object has the client random, by one of these functions.
 
-    Its copy may be inlined, so this is what it passes to ``memcpy``, or else the one address that
-    it takes. Empty if that is not found, or is behind more than one pointer.
+    See ``client_random``. If the copy is inlined, it is the one address that the function takes.
+    Empty if that is not found, or is behind more than one pointer.
     """
-    flow = _flow(elf, name)
+    flow = _flow(elf, copied_by)
     addresses = {
         (*before, operation.source.offset)
         for address, state in flow.states.items()
@@ -73,7 +73,7 @@ def copied_random(elf: Elf, name: str) -> Offsets:
         if operation.source.offset
     }
     own = [each for each in addresses if len(each) == 1]
-    found = [*_copied_by(elf, name)] or own or [*addresses]
+    found = [*_copied_by(elf, copied_by), *_stored_by(elf, stored_by)][:1] or own or [*addresses]
     is_field = len(found) == 1 and all(0 <= each < _MOST_FIELD for each in found[0])
     return found[0] if is_field and len(found[0]) <= 2 else ()
 

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only
+ *
+ * How handshakes end in GnuTLS. Its reads and writes are in calls.bpf.h.
+ */
+#pragma once
+
+#include "calls.bpf.h"
+#include "handshake.bpf.h"
+#include "stack.bpf.h"
+
+#define GNUTLS_AL_FATAL 2 /* gnutls/gnutls.h */
+
+/* gnutls_alert_send(session, level, number) */
+SEC("uprobe")
+int gnutls_alert_enter(struct pt_regs *ctx)
+{
+	keep_thread_stack(ctx);
+	const struct thread *thread = get_thread();
+	if (thread && (u32)PT_REGS_PARM2(ctx) == GNUTLS_AL_FATAL)
+		report_failure(ctx, thread, PT_REGS_PARM1(ctx), PT_REGS_PARM3(ctx), 0);
+	return 0;
+}
+
+/* gnutls_deinit(session): the session has the alert that it received last, and what it found of the certificate. */
+SEC("uprobe")
+int gnutls_deinit_enter(struct pt_regs *ctx)
+{
+	keep_thread_stack(ctx);
+	struct thread *thread = get_thread();
+	u64 object = PT_REGS_PARM1(ctx);
+	u32 index = layout_index(ctx);
+	const struct layout *layout = map_lookup(layouts, &index);
+	if (!thread || !layout || !object)
+		return 0;
+	struct connection_key key = {.object = object, .pid = thread->pid};
+	const struct connection *connection = map_lookup(connections, &key);
+	if (connection && !connection->has_data)
+		report_failure(ctx, thread, object, -1, layout->alert >= 0 ? read_u32(object + layout->alert) : 0);
+	check_ends(thread, object);
+	close_connection(thread->tid, &key);
+	return 0;
+}
+
+/* _gnutls_x509_cert_verify_peers(session, data, elements, unsigned *status), which all public functions call */
+SEC("uprobe")
+int gnutls_verify_enter(struct pt_regs *ctx)
+{
+	keep_thread_stack(ctx);
+	u64 rest = convention(ctx);
+	struct call *call = begin_call(entry_stack(ctx, &rest));
+	if (!call)
+		return 0;
+	call->object = PT_REGS_PARM1(ctx);
+	call->buffer = PT_REGS_PARM4(ctx);
+	call->direction = DIRECTION_NONE;
+	return 0;
+}
+
+SEC("uprobe")
+int gnutls_verify_return(struct pt_regs *ctx)
+{
+	keep_thread_stack(ctx);
+	struct call call;
+	struct outcome outcome;
+	if (!get_outcome(ctx, &outcome) || !leave_call(outcome.stack, &call))
+		return 0;
+	struct thread *thread = get_thread();
+	if (!thread)
+		return 0;
+	end_call(thread, &call);
+	struct connection_key key = {.object = call.object, .pid = thread->pid};
+	struct connection *connection = map_lookup(connections, &key);
+	u32 status = read_u32(call.buffer);
+	if (connection && is_entry_of(connection, &key))
+		connection->verified = status;
+	return 0;
+}
