@@ -33,9 +33,7 @@ int gnutls_deinit_enter(struct pt_regs *ctx)
 	if (!thread || !layout || !object)
 		return 0;
 	struct connection_key key = {.object = object, .pid = thread->pid};
-	const struct connection *connection = map_lookup(connections, &key);
-	if (connection && !connection->has_data)
-		report_failure(ctx, thread, object, -1, layout->alert >= 0 ? read_u32(object + layout->alert) : 0);
+	report_unused(ctx, thread, object, layout->alert >= 0 ? read_u32(object + layout->alert) : 0);
 	check_ends(thread, object);
 	close_connection(thread->tid, &key);
 	return 0;

@@ -7,9 +7,7 @@
 #pragma once
 
 #include "calls.bpf.h"
-
-/* RFC 8446, section 5.1: the type of records with data. */
-#define APPLICATION_DATA 23
+#include "handshake.bpf.h"
 
 /* An interface is two words: the address of a table, which has the hash of the value's type, and that of the value
  * (runtime.iface and internal/abi.ITab). */
@@ -106,6 +104,15 @@ int go_read(struct pt_regs *ctx)
 	return pass_go_data(ctx, &call, take_value(ctx, &rest));
 }
 
+/* An alert is sent; if it was one that closes, nothing failed. */
+static __always_inline void report_go_alert(struct pt_regs *ctx, u64 object, u64 alert)
+{
+	const struct thread *thread = get_thread();
+	u8 number = read_alert(alert);
+	if (thread && number != CLOSE_NOTIFY)
+		report_failure(ctx, thread, object, number, 0);
+}
+
 /* (*Conn).writeRecordLocked: conn, data, size, type. Write has found the connection whole when it calls this; if the socket
  * then fails, the connection is over. */
 SEC("uprobe")
@@ -119,7 +126,10 @@ int go_write(struct pt_regs *ctx)
 	call.object = take_value(ctx, &rest);
 	call.buffer = take_value(ctx, &rest);
 	u64 size = take_value(ctx, &rest);
-	return (u8)take_value(ctx, &rest) == APPLICATION_DATA ? pass_go_data(ctx, &call, size) : 0;
+	u8 type = take_value(ctx, &rest);
+	if (type == RECORD_ALERT && size == ALERT_BYTES)
+		report_go_alert(ctx, call.object, call.buffer);
+	return type == RECORD_APPLICATION_DATA ? pass_go_data(ctx, &call, size) : 0;
 }
 
 /* (*Conn).clientHandshake or serverHandshake: a connection begins, unless it agrees on new keys. */

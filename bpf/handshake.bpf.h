@@ -7,6 +7,16 @@
 
 #include "addresses.bpf.h"
 
+#define CLOSE_NOTIFY 0 /* RFC 8446, section 6.1: an alert that is no error */
+
+/* The number of an alert at this address: its level, which says nothing in TLS 1.3, comes first. */
+static __always_inline u8 read_alert(u64 alert)
+{
+	u8 number = CLOSE_NOTIFY;
+	bpf_probe_read_user(&number, sizeof(number), (const void *)(alert + 1));
+	return number;
+}
+
 /* The socket that a connection uses, or else the one from which its thread received last; 0: unknown. */
 static __always_inline u64 likely_socket(const struct thread *thread, const struct connection *connection)
 {
@@ -63,4 +73,13 @@ static __always_inline void report_failure(void *ctx, const struct thread *threa
 		COPY_ADDRESSES(event, (const struct sock *)socket);
 	}
 	ring_submit(events, event);
+}
+
+/* Report what the object of a connection without data says of its handshake, at its end. */
+static __always_inline void report_unused(void *ctx, const struct thread *thread, u64 object, s32 error)
+{
+	struct connection_key key = {.object = object, .pid = thread->pid};
+	const struct connection *connection = map_lookup(connections, &key);
+	if (connection && !connection->has_data)
+		report_failure(ctx, thread, object, -1, error);
 }

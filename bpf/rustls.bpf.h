@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "addresses.bpf.h"
+#include "handshake.bpf.h"
 #include "losses.bpf.h"
 #include "stack.bpf.h"
 #include "tasks.bpf.h"
@@ -133,6 +133,12 @@ static __always_inline void note_written(struct thread *thread, u64 object, u64 
 	thread->written_records++;
 }
 
+/* Whether a record has an alert. */
+static __always_inline int is_alert(const struct rustls_layout *layout, u8 type, u64 size)
+{
+	return (u8)(type - (u8)layout->application_data + 3) == 1 && size == ALERT_BYTES;
+}
+
 /* (result, cipher, message, sequence) */
 SEC("uprobe")
 int rustls_encrypt_enter(struct pt_regs *ctx)
@@ -150,6 +156,12 @@ int rustls_encrypt_enter(struct pt_regs *ctx)
 	struct connection_key key = {.object = PT_REGS_PARM2(ctx), .pid = thread->pid};
 	struct connection *connection = take_record(thread, &key, HALF_WRITE, PT_REGS_PARM4(ctx));
 	note_written(thread, key.object, thread->plaintext.left);
+	if (is_alert(layout, type, thread->plaintext.left)) {
+		u64 only = thread->plaintext.only.address;
+		u8 number = only ? read_alert(only) : CLOSE_NOTIFY;
+		if (number != CLOSE_NOTIFY)
+			report_failure(ctx, thread, key.object, number, 0);
+	}
 	if (connection && type == layout->application_data)
 		pass_plaintext(ctx, thread, &key, connection);
 	return 0;
@@ -194,7 +206,10 @@ int rustls_decrypt_return(struct pt_regs *ctx)
 	if (!connection)
 		return 0;
 	bind_received(thread, &call, &key, connection);
-	struct slice only = {read_pointer(call.buffer + layout->result_data), size};
+	u64 data = read_pointer(call.buffer + layout->result_data);
+	if (is_alert(layout, type, size) && read_alert(data) != CLOSE_NOTIFY)
+		report_failure(ctx, thread, key.object, -1, read_alert(data));
+	struct slice only = {data, size};
 	thread->plaintext = (struct plaintext){.count = 1, .left = size, .only = only};
 	if (type == layout->application_data)
 		pass_plaintext(ctx, thread, &key, connection);

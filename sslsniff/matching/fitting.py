@@ -317,7 +317,10 @@ class _Fitting:
         if isinstance(wanted, Raising):
             from sslsniff.matching.raising_functions import find_raising
 
-            return wanted.name, find_raising(self._elf, wanted)
+            raising = find_raising(self._elf, wanted)
+            if raising is None:
+                raise _AbsentError(f"nothing calls {wanted.raises}")
+            return wanted.name, raising
         return self._passed(wanted)
 
     def _named(self, name: str) -> Function:

@@ -30,11 +30,17 @@ _BYTES_BEFORE = 40
 _MOST_FUNCTION_BYTES = 512
 
 
-def find_raising(elf: Elf, wanted: Raising) -> Function:
-    """Return the function; raises ``UnfitError`` if there is not exactly one."""
+def find_raising(elf: Elf, wanted: Raising) -> Function | None:
+    """Return the function; None: nothing in the file raises errors so.
+
+    Raises ``UnfitError`` if there is not exactly one.
+    """
+    callers = _callers(elf, wanted.raises)
+    if not callers:
+        return None
     found = {
         function.address: function
-        for function, calls in _callers(elf, wanted.raises).items()
+        for function, calls in callers.items()
         if function.size <= _MOST_FUNCTION_BYTES and _raises(flow_of(elf, function), calls, wanted)
     }
     if len(found) != 1:

@@ -3,8 +3,8 @@
 The kernel reports a socket: who, with whom, what passed in clear, and how the TCP connection ended.
 A library reports why it gave up. Both know the client random, the 32 bytes that a client chooses
 for each handshake: so they are joined by it. Where one of them does not have it (a socket whose
-ClientHello the kernel did not see; a library that gave up before it read one), they are joined if
-the process had one handshake only at that time.
+ClientHello the kernel did not see; a library that gave up before it read one), they are joined by
+the socket that the library's thread used, or if the process had one such handshake at that time.
 
 A program may close the socket first, or give up the library's object. So either report waits for
 the other for a while. A library may report several times: first the alert that it sends, then what
@@ -128,10 +128,16 @@ class Handshakes:
             for _, each in self._waiting.values()
             if each.opened.pid == found.pid and each.opened.role in (role, None)
         ]
-        same = [each for each in own if random and each.random == random]
-        if not same:
-            unsure = [each for each in own if not (random and each.random)]
-            same = [each for each in unsure if each.opened.time_ns >= found.time_ns]
+        unsure = [
+            each
+            for each in own
+            if not (random and each.random) and each.opened.time_ns >= found.time_ns
+        ]
+        same = (
+            [each for each in own if random and each.random == random]
+            or [each for each in unsure if each.socket == found.socket]
+            or unsure
+        )
         if len(same) != 1:
             return None
         del self._waiting[same[0].opened.connection]

@@ -8,6 +8,8 @@ from sslsniff.core.library_failure import LibraryFailure
 _ALERTS = range(1000, 1256)
 """SSL_AD_REASON_OFFSET and the number of an alert that was received."""
 
+_NONE = 0
+"""The program gave the connection up, perhaps because of the certificate."""
 _VERIFY_FAILED = 134
 REASONS: dict[int, tuple[str | None, str]] = {
     101: ("refused", "no suitable key share"),
@@ -71,8 +73,8 @@ def failure(error: int, verified: int | None) -> LibraryFailure:
     """Return what a reason says; ``verified``: the result of verifying the peer's certificate."""
     if error in _ALERTS:
         return LibraryFailure(received_alert=error - _ALERTS.start)
-    if error == _VERIFY_FAILED and verified in VERIFICATION:
+    if error in (_NONE, _VERIFY_FAILED) and verified in VERIFICATION:
         return LibraryFailure(*VERIFICATION[verified])
     if error in REASONS:
         return LibraryFailure(*REASONS[error])
-    return LibraryFailure(text=f"reason {error}")
+    return LibraryFailure(text=f"reason {error}" if error else None)
