@@ -461,7 +461,8 @@ static __always_inline void forget_socket(u64 socket)
 		return;
 	const struct tcp_sock *sock = (const struct tcp_sock *)socket;
 	tls->is_gone = 1;
-	tls->received = received_bytes(socket);
+	if (!tls->ending)
+		tls->received = received_bytes(socket);
 	bpf_probe_read_kernel(&tls->acknowledged, sizeof(tls->acknowledged), &sock->bytes_acked);
 	if (!tls->is_probed)
 		report_tls_socket(socket, tls);
@@ -497,5 +498,5 @@ static __always_inline void note_state(u64 socket, u32 state)
 		return;
 	}
 	tls->ended_ns = bpf_ktime_get_ns();
-	tls->received = received_bytes(socket);
+	tls->received = received_bytes(socket) - (state == TCP_CLOSE_WAIT); /* the peer's FIN counts as a byte */
 }

@@ -209,9 +209,7 @@ class TlsSocket(NamedTuple):
 
     time_ns: int
     socket: int
-    ended_ns: int | None
     pid: int
-    uid: int
     cgroup: int
     comm: str
     program: str
@@ -221,12 +219,14 @@ class TlsSocket(NamedTuple):
     remote: Address
     sends: tuple[NotedSend, ...]
     hello: bytes
-    answer: bytes
-    received_alert: int | None
-    ending: SocketEnding
     acknowledged: int
     received: int
-    has_ended: bool
+    has_ended: bool = False
+    ended_ns: int | None = None
+    ending: SocketEnding = SocketEnding.UNKNOWN
+    uid: int | None = None
+    answer: bytes = b""
+    received_alert: int | None = None
 
 
 class Failure(NamedTuple):

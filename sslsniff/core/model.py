@@ -370,11 +370,15 @@ class Exchange:
         return (request.body.missing if request else 0) + (response.body.missing if response else 0)
 
 
+TLS_PROTOCOL = "tls"
+"""The protocol of what is no exchange, but a handshake."""
+
+
 def handshake_exchange(handshake: Handshake) -> Exchange:
     """Return an exchange without request and response, for what only knows exchanges."""
     return Exchange(
         connection=handshake.connection,
-        protocol="tls",
+        protocol=TLS_PROTOCOL,
         stream=None,
         tid=0,
         started_ns=handshake.began_ns,

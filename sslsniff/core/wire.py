@@ -44,7 +44,7 @@ PAIRED = struct.Struct("<HBBIQQQ")
 SOCKET_GONE = struct.Struct("<HBBIQQQ")
 LEFT_OUT = HEADER
 CGROUP = struct.Struct("<HBBIQQQ1024s")
-FAILURE = struct.Struct(f"{OPENED.format}iiiB3xQHHH2x16s16s32s")
+FAILURE = struct.Struct(f"<{OPENED.size}siiiB3xQHHH2x16s16s32s")
 TLS_SOCKET = struct.Struct("<QQQQQIIHHHBBII16s16sBBBBB3x16s16s16s320s1032s")
 """``struct tls_socket``, which follows the header and the socket in its event."""
 

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from sslsniff.core.model import Exchange
+from sslsniff.core.model import TLS_PROTOCOL, Exchange
 from sslsniff.core.sink import CAPTURE_ENDED
 from sslsniff.core.statements import method_of, without_literals
 from sslsniff.decoders.databases.statement import Statement
@@ -86,7 +86,7 @@ class Outcome(NamedTuple):
             host=_host(request.host_and_port if request else None, server),
             path=statement_pattern(statement)
             if statement
-            else path_pattern(request.target if request else None),
+            else _path(request.target if request else None, exchange.protocol),
             method=_cut(method_of(exchange)),
             status=response.status if response else None,
             protocol=exchange.protocol[:_MOST_CHARACTERS],
@@ -119,7 +119,7 @@ class Outcome(NamedTuple):
                 request.host if request else None,
                 (server["ip"], server["port"]) if server else None,
             ),
-            path=path_pattern(request.target if request else None),
+            path=_path(request.target if request else None, line.protocol),
             method=_cut(request.method if request else None),
             status=response.status if response else None,
             protocol=line.protocol[:_MOST_CHARACTERS],
@@ -174,6 +174,11 @@ class Outcome(NamedTuple):
             input_tokens=usage.get("input_tokens"),
             output_tokens=usage.get("output_tokens"),
         )
+
+
+def _path(target: str | None, protocol: str) -> str:
+    """Return what paths alike have in common; for a handshake, that it is one."""
+    return "TLS handshake" if protocol == TLS_PROTOCOL else path_pattern(target)
 
 
 def statement_pattern(statement: Statement) -> str:

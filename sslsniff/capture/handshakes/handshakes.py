@@ -4,7 +4,8 @@ The kernel reports a socket: who, with whom, what passed in clear, and how the T
 A library reports why it gave up. Both know the client random, the 32 bytes that a client chooses
 for each handshake: so they are joined by it. Where one of them does not have it (a socket whose
 ClientHello the kernel did not see; a library that gave up before it read one), they are joined by
-the socket that the library's thread used, or if the process had one such handshake at that time.
+the socket that the library's thread used, or if all such reports of the process at that time say
+the same. Otherwise the event does not say why: a wrong cause is worse than none.
 
 A program may close the socket first, or give up the library's object. So either report waits for
 the other for a while. A library may report several times: first the alert that it sends, then what
@@ -58,6 +59,8 @@ class Handshakes:
         """A connection -> until when its library's report waits, and the report."""
         self._sockets: deque[tuple[float, TlsSocket, int]] = deque()
         """When a socket's report is due, the report, and when it came."""
+        self._unplaced: set[int] = set()
+        """Of those that wait: they fit a socket, but so did others, which say something else."""
         self._reported: dict[object, None] = {}
         """The randoms and sockets of reports that did not wait any longer; the last ones."""
         self._ended: deque[HandshakeEnded] = deque()
@@ -138,14 +141,20 @@ class Handshakes:
             or [each for each in unsure if each.socket == found.socket]
             or unsure
         )
-        if len(same) != 1:
+        if len({each[1:4] for each in same}) > 1:  # they say different things
+            self._unplaced |= {each.opened.connection for each in same}
             return None
-        del self._waiting[same[0].opened.connection]
-        return same[0]
+        for each in same[:1]:
+            del self._waiting[each.opened.connection]
+            return each
+        return None
 
     def _release(self, connection: int) -> None:
         """Make an event of a library's report alone; its socket is not reported any more."""
         _, failure = self._waiting.pop(connection)
+        if connection in self._unplaced:
+            self._unplaced.remove(connection)
+            return  # its socket's event says nothing of the cause, which may be another's
         if len(self._reported) >= _MOST_REPORTED:
             del self._reported[next(iter(self._reported))]
         self._reported |= dict.fromkeys(_keys(failure.random, failure.socket))

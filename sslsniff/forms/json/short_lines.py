@@ -12,7 +12,14 @@ from typing import Any, BinaryIO, NamedTuple, Self
 
 import orjson
 
-from sslsniff.core.model import Connection, Exchange, Request, Response
+from sslsniff.core.model import (
+    Connection,
+    Exchange,
+    Handshake,
+    Request,
+    Response,
+    handshake_exchange,
+)
 from sslsniff.decoders.messages import Frame
 from sslsniff.forms.grpc_calls import call_of
 from sslsniff.forms.json.json_lines import JsonSink, changing_fields, shown_headers
@@ -166,6 +173,11 @@ class ShortLines(JsonSink):
             return
         self._write_origin(exchange.connection, exchange.started_ns)
         self._stream.write(line + b"\n")
+
+    def handshake(self, handshake: Handshake) -> None:
+        """See ``Sink``: a failure is a row of the screen, like an exchange."""
+        if handshake.end.is_failure:
+            self.exchange(handshake_exchange(handshake))
 
     def frame(self, connection: Connection, frame: Frame, time_ns: int, tid: int) -> None:
         """See ``Sink``."""

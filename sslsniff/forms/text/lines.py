@@ -8,7 +8,7 @@ from typing import NamedTuple, TextIO
 from sslsniff.core import statements
 from sslsniff.core.errors import counted
 from sslsniff.core.escaping import escape
-from sslsniff.core.model import Connection, Exchange, Handshake, Response
+from sslsniff.core.model import TLS_PROTOCOL, Connection, Exchange, Handshake, Response
 from sslsniff.decoders.databases.statement import Statement
 from sslsniff.decoders.messages import Omitted
 from sslsniff.forms import model_calls
@@ -146,28 +146,24 @@ class Lines:
         return self.fit(fields, *rest) if rest else self._joined(fields)
 
     def handshake(self, handshake: Handshake) -> str:
-        """Return the line of a TLS handshake without data."""
+        """Return the line of a TLS handshake after which no data passed."""
+        end, name = handshake.end, handshake.connection.sni
         fields = self.start(handshake.connection, handshake.began_ns)
         names = self._layout.names
         if "protocol" in names:
-            fields.append(("dim", "tls".ljust(_WIDTHS["protocol"])))
-        if "method" in names:
-            fields.append(("method", self._field("method", "hello")))
-        is_failure = handshake.end.is_failure
-        if "status" in names:
-            fields.append(("failure", "err") if is_failure else (None, "-  "))
+            fields.append(("dim", TLS_PROTOCOL.ljust(_WIDTHS["protocol"])))
         if "duration" in names:
             shown = pieces.duration_between(handshake.began_ns, handshake.ended_ns)
             fields.append((None, shown.rjust(_WIDTHS["duration"])))
-        name = handshake.connection.sni
-        rest = [(None, name)] if name else []
-        return self.fit(fields, *rest, ("failure" if is_failure else None, handshake.end.text))
+        what = "handshake failed" if end.is_failure else "handshake"
+        style = "failure" if end.is_failure else None
+        return self.fit(fields, (style, f"{what}, {name or 'no server name'}: {end.text}"))
 
     def _url(self, exchange: Exchange, fields: list[Field], rest: list[Field]) -> str:
         if exchange.statement is not None:
             url = statements.shown_statement(exchange.statement)
         else:
-            url = exchange.request.url if exchange.request else "(request not seen)"
+            url = exchange.request.url if exchange.request else _unseen(exchange)
         if self.is_whole:
             return escape(url)
         if self._layout.columns is None:
@@ -231,6 +227,13 @@ def _layout(columns: int | None) -> _Layout:
 def _process_or_address(connection: Connection) -> str:
     process = connection.process
     return str(process) if process.is_known else pieces.address(connection.local)
+
+
+def _unseen(exchange: Exchange) -> str:
+    """Return what stands in place of a URL."""
+    if exchange.protocol == TLS_PROTOCOL:
+        return f"(TLS handshake, {exchange.connection.sni or 'no server name'})"
+    return "(request not seen)"
 
 
 def _status(response: Response | None) -> Field:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sslsniff.core.model import Exchange
+from sslsniff.core.model import Exchange, Handshake, handshake_exchange
 from sslsniff.core.sink import Sink
 from sslsniff.statistics.groups import Groups
 from sslsniff.statistics.outcome import Outcome
@@ -27,3 +27,8 @@ class StatisticsSink(Sink):
     def exchange(self, exchange: Exchange) -> None:
         """See ``Sink``."""
         self._groups.add(Outcome.of(exchange))
+
+    def handshake(self, handshake: Handshake) -> None:
+        """See ``Sink``: failures count."""
+        if handshake.end.is_failure:
+            self._groups.add(Outcome.of(handshake_exchange(handshake)))

@@ -4,11 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from sslsniff.capture.handshakes.handshakes import Handshakes
 from sslsniff.capture.scope import Scope
 from sslsniff.capture.unseen.unprobed_libraries import UnprobedLibraries
 from sslsniff.capture.unseen.unseen_tls import UnseenTls, peer_of
 from sslsniff.core import events
 from sslsniff.core.events import NotedSend, TlsSocket, TlsStart
+from sslsniff.core.handshakes import SocketEnding
 from sslsniff.core.model import Address, Direction
 
 PID = 4_194_305  # none that runs
@@ -39,7 +41,7 @@ class Kernel:
 
 
 def tls(
-    sock: int, *sends: NotedSend, start: TlsStart = TlsStart.JOINED, acknowledged: int = 0
+    sock: int, *sends: NotedSend, start: TlsStart = TlsStart.JOINED, has_ended: bool = False
 ) -> TlsSocket:
     return TlsSocket(
         time_ns=sock,
@@ -54,8 +56,10 @@ def tls(
         remote=REMOTE,
         sends=sends,
         hello=b"",
-        acknowledged=acknowledged,
+        ending=SocketEnding.CLOSED if has_ended else SocketEnding.UNKNOWN,
+        acknowledged=0,
         received=0,
+        has_ended=has_ended,
     )
 
 
@@ -100,7 +104,7 @@ def addresses(connection: int, sock: int) -> events.Addresses:
 )
 def test_what_counts(records: list[events.Record], expected: int) -> None:
     unprobed = UnprobedLibraries(Scope(), _NAMES.get)
-    unseen = UnseenTls(Kernel(), unprobed, lambda _: True, 0)
+    unseen = UnseenTls(Kernel(), unprobed, lambda _: True, 0, Handshakes([], {}))
     for record in records:
         unseen.handle(record)
     unseen.finish()
@@ -113,7 +117,7 @@ def test_what_counts(records: list[events.Record], expected: int) -> None:
 
 def test_cgroups_that_are_not_watched() -> None:
     unprobed = UnprobedLibraries(Scope(), _NAMES.get)
-    unseen = UnseenTls(Kernel(), unprobed, lambda _: False, 0)
+    unseen = UnseenTls(Kernel(), unprobed, lambda _: False, 0, Handshakes([], {}))
     unseen.handle(tls(1, DATA))
     unseen.finish()
     assert unprobed.sums() == []
@@ -122,7 +126,7 @@ def test_cgroups_that_are_not_watched() -> None:
 def test_sampling_leaves_out_what_may_be_seen() -> None:
     """A connection that is older than the capture may be one that sampling left out."""
     unprobed = UnprobedLibraries(Scope(), _NAMES.get)
-    unseen = UnseenTls(Kernel(left_out=1), unprobed, lambda _: True, 0)
+    unseen = UnseenTls(Kernel(left_out=1), unprobed, lambda _: True, 0, Handshakes([], {}))
     unseen.handle(tls(1, DATA))
     unseen.handle(tls(2, HELLO, DATA, DATA, start=TlsStart.CLIENT_HELLO))
     unseen.finish()
@@ -131,15 +135,18 @@ def test_sampling_leaves_out_what_may_be_seen() -> None:
 
 def test_handshakes_are_apart() -> None:
     unprobed = UnprobedLibraries(Scope(), _NAMES.get)
-    unseen = UnseenTls(Kernel(), unprobed, lambda _: True, 0)
-    unseen.handle(tls(1))  # after its first sends
+    handshakes = Handshakes([], {})
+    unseen = UnseenTls(Kernel(), unprobed, lambda _: True, 0, handshakes)
+    unseen.handle(tls(1, HELLO, start=TlsStart.CLIENT_HELLO))  # after its first sends
     unseen.poll()
-    unseen.handle(tls(1, acknowledged=1))  # at its end
+    assert [*handshakes.drain(is_over=True)] == []
+    unseen.handle(tls(1, HELLO, start=TlsStart.CLIENT_HELLO, has_ended=True))
     unseen.finish()
-    assert (unseen.handshakes, unprobed.sums()) == (1, [])
-    assert unseen.last_handshake is not None
-    assert peer_of(unseen.last_handshake) == "to 10.0.0.2:443"
-    assert [*unseen.lines()] == [
-        "1 TLS handshake was not followed by application data, the last of"
-        f" client[{PID}] to 10.0.0.2:443"
-    ]
+    [ended] = handshakes.drain(is_over=True)
+    assert (ended.pid, ended.remote, unprobed.sums()) == (PID, REMOTE, [])
+    assert [*unseen.lines()] == []
+
+
+@pytest.mark.parametrize("start", [TlsStart.SERVER_HELLO, TlsStart.HELLO_RECEIVED])
+def test_peer_of_a_server(start: TlsStart) -> None:
+    assert peer_of(tls(1, start=start)) == "from 10.0.0.2:443 to 10.0.0.1:50000"

@@ -36,7 +36,7 @@ def scalars(name: str, prefix: str = "") -> list[tuple[int, int]]:
 
 def fields(layout: struct.Struct) -> list[tuple[int, int]]:
     """Return (offset, size) of every value that a ``struct`` format unpacks."""
-    marked = bytes(range(1, 251)) * 6
+    marked = bytes(range(1, 251)) * 7
     found, at = [], 0
     pattern = layout.format.lstrip("<")
     number = ""
@@ -73,6 +73,7 @@ def fields(layout: struct.Struct) -> list[tuple[int, int]]:
         ("event_left_out", wire.LEFT_OUT),
         ("noted_send", wire._NOTED_SEND),
         ("tls_socket", wire.TLS_SOCKET),
+        ("event_failure", wire.FAILURE),
         ("event_hit", hit_records.HIT),
         ("rate", fetch_tables._RATE),
         ("config", maps._CONFIG),
