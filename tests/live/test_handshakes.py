@@ -1,10 +1,11 @@
 """Each handshake that fails is shown once, with what went wrong, whoever fails."""
 
+import shlex
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,11 @@ SERVER_KINDS = {
 }
 """The same for a server's side."""
 
+GNUTLS_PRIORITIES = {
+    "no_shared_version": "NORMAL:-VERS-TLS1.3",
+    "no_shared_cipher": "NORMAL:-VERS-TLS1.3:-CIPHER-ALL:+AES-128-GCM",
+}
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Authority:
@@ -56,71 +62,79 @@ def peer(side: str, kind: str, port: int, made: Authority, count: int = COUNT) -
 
 
 @contextmanager
-def server(kind: str, made: Authority, count: int = COUNT) -> Iterator[int]:
-    """Run a server; yield its port."""
-    with started(*peer("server", kind, 0, made, count)) as process:
-        assert process.stdout is not None
-        yield int(process.stdout.readline())
+def servers(
+    kinds: Iterable[str], made: Authority, count: int = COUNT
+) -> Iterator[dict[str, tuple[int, int]]]:
+    """Run a server for each kind; yield the number of its process and its port."""
+    with ExitStack() as running:
+        found = {}
+        for kind in kinds:
+            process = running.enter_context(started(*peer("server", kind, 0, made, count)))
+            assert process.stdout is not None
+            found[kind] = process.pid, int(process.stdout.readline())
+        yield found
 
 
-def failures(captured: Captured) -> Counter[tuple[str, str]]:
-    """Return how often each kind of failure is shown, with its library."""
-    assert captured.exchanges == []
-    return Counter((each["failure"], each["library"]) for each in captured.of("handshake"))
+def together(*commands: str) -> list[str]:
+    """Return what runs commands of a shell at once, and succeeds."""
+    return ["sh", "-c", "".join(f"({each}) & " for each in commands) + "wait; true"]
 
 
-def assert_counted(captured: Captured, kind: str, count: int = COUNT) -> None:
-    summary = captured.summary
-    assert (summary["exchanges"], summary["failed_handshakes"]) == (0, count)
-    assert {each["failure"] for each in summary["handshake_failures"]} == {kind}
-    assert sum(each["count"] for each in summary["handshake_failures"]) == count
-
-
-@pytest.mark.parametrize("kind", CLIENT_KINDS)
-def test_a_client_of_openssl(kind: str, made: Authority, tmp_path: Path) -> None:
-    with server(kind, made) as port:
-        captured = run_under(tmp_path, *peer("client", kind, port, made)).captured
-        lines = captured.of("handshake")
-        assert Counter(each["failure"] for each in lines) == {CLIENT_KINDS[kind]: COUNT}
-        assert {each["library"] for each in lines} <= {"openssl", "unknown"}
-        assert {(each["role"], each["sni"]) for each in lines} == {("client", "localhost")}
-        assert {each["server"]["port"] for each in lines} == {port}
-    assert_counted(captured, CLIENT_KINDS[kind])
-
-
-@pytest.mark.parametrize("kind", SERVER_KINDS)
-def test_a_server_of_openssl(kind: str, made: Authority, sniff: Sniff) -> None:
-    with started(*peer("server", kind, 0, made)) as process:
-        assert process.stdout is not None
-        port = int(process.stdout.readline())
-        with sniff("--pid", str(process.pid)) as sniffer:
-            subprocess.run(peer("client", kind, port, made), check=True)
-            captured = sniffer.stop()
+def assert_shown(
+    captured: Captured, ports: dict[str, int], kinds: dict[str, str], count: int = COUNT
+) -> None:
+    """Each handshake is shown once, with the kind of its server's port; so says the summary."""
     lines = captured.of("handshake")
-    assert Counter(each["failure"] for each in lines) == {SERVER_KINDS[kind]: COUNT}
-    assert {each["role"] for each in lines} == {"server"}
-    assert {each["server"]["port"] for each in lines} == {port}
-    assert_counted(captured, SERVER_KINDS[kind])
+    found = Counter((each["server"]["port"], each["failure"]) for each in lines)
+    assert found == {(port, kinds[kind]): count for kind, port in ports.items()}
+    summary = captured.summary
+    assert (summary["exchanges"], summary["failed_handshakes"]) == (0, len(ports) * count)
+    counted = Counter[str]()
+    for each in summary["handshake_failures"]:
+        counted[each["failure"]] += each["count"]
+    assert counted == Counter(each["failure"] for each in lines)
 
 
-GNUTLS_PRIORITIES = {
-    "no_shared_version": "NORMAL:-VERS-TLS1.3",
-    "no_shared_cipher": "NORMAL:-VERS-TLS1.3:-CIPHER-ALL:+AES-128-GCM",
-}
+def test_clients_of_openssl(made: Authority, tmp_path: Path) -> None:
+    """All kinds at once, in processes of their own."""
+    with servers(CLIENT_KINDS, made) as running:
+        ports = {kind: port for kind, (_, port) in running.items()}
+        commands = [shlex.join(peer("client", kind, port, made)) for kind, port in ports.items()]
+        captured = run_under(tmp_path, *together(*commands)).captured
+    assert_shown(captured, ports, CLIENT_KINDS)
+    lines = captured.of("handshake")
+    assert {each["library"] for each in lines} <= {"openssl", "unknown"}
+    assert {(each["role"], each["sni"]) for each in lines} == {("client", "localhost")}
 
 
-@pytest.mark.parametrize("kind", [each for each in CLIENT_KINDS if each != "timeout"])
-def test_a_client_of_gnutls(kind: str, made: Authority, tmp_path: Path) -> None:
+def test_servers_of_openssl(made: Authority, sniff: Sniff) -> None:
+    with servers(SERVER_KINDS, made) as running:
+        ports = {kind: port for kind, (_, port) in running.items()}
+        pids = [option for pid, _ in running.values() for option in ("--pid", str(pid))]
+        commands = [shlex.join(peer("client", kind, port, made)) for kind, port in ports.items()]
+        with sniff(*pids) as sniffer:
+            subprocess.run(together(*commands), check=True)
+            captured = sniffer.stop()
+    assert_shown(captured, ports, SERVER_KINDS)
+    assert {each["role"] for each in captured.of("handshake")} == {"server"}
+
+
+def gnutls_client(kind: str, port: int, made: Authority, count: int) -> str:
     trusted = made.stranger if kind == "untrusted" else made.certificate
     priority = GNUTLS_PRIORITIES.get(kind, "NORMAL")
+    command = f"gnutls-cli --port {port} --priority {priority} --x509cafile {trusted} localhost"
+    return f"for i in $(seq {count}); do {command} < /dev/null > /dev/null 2>&1; done"
+
+
+def test_clients_of_gnutls(made: Authority, tmp_path: Path) -> None:
     count = COUNT // 4  # a program for each
-    with server(kind, made, count) as port:
-        command = f"gnutls-cli --port {port} --priority {priority} --x509cafile {trusted} localhost"
-        script = f"for i in $(seq {count}); do {command} < /dev/null > /dev/null 2>&1; done; true"
-        captured = run_under(tmp_path, "sh", "-c", script).captured
-    found = Counter(each["failure"] for each in captured.of("handshake"))
-    assert found == {CLIENT_KINDS[kind]: count}
-    assert_counted(captured, CLIENT_KINDS[kind], count)
+    kinds = [each for each in CLIENT_KINDS if each != "timeout"]  # it waits for long
+    with servers(kinds, made, count) as running:
+        ports = {kind: port for kind, (_, port) in running.items()}
+        commands = [gnutls_client(kind, port, made, count) for kind, port in ports.items()]
+        captured = run_under(tmp_path, *together(*commands)).captured
+    assert_shown(captured, ports, CLIENT_KINDS, count)
+    assert {each["sni"] for each in captured.of("handshake")} == {"localhost"}
 
 
 def shown(*arguments: str | Path) -> str:
@@ -134,7 +148,8 @@ def shown(*arguments: str | Path) -> str:
 
 def test_who_and_why_in_a_line(made: Authority) -> None:
     """And in the summary; ``~e`` selects failures."""
-    with server("expired", made, 2) as port:
+    with servers(["expired"], made, 2) as running:
+        [(_, port)] = running.values()
         text = shown("~e", "--", *peer("client", "expired", port, made, 2))
     reason = (
         "the certificate of the server has expired, or is not valid yet, says the client"
@@ -146,7 +161,8 @@ def test_who_and_why_in_a_line(made: Authority) -> None:
 
 
 def test_another_filter_leaves_them_out(made: Authority) -> None:
-    with server("expired", made, 1) as port:
+    with servers(["expired"], made, 1) as running:
+        [(_, port)] = running.values()
         text = shown("~m GET", "--", *peer("client", "expired", port, made, 1))
     assert "handshake failed, localhost" not in text
     assert "\n1 TLS handshake, 1 failed\n" in text
@@ -165,17 +181,15 @@ def test_a_handshake_without_data_is_no_failure(made: Authority, sniff: Sniff) -
         "with socket.create_connection(('127.0.0.1', int(sys.argv[1]))) as plain:\n"
         "    context.wrap_socket(plain, server_hostname='localhost').unwrap()\n"
     )
-    with started(*peer("server", "unused", 0, made, 1)) as process:
-        assert process.stdout is not None
-        port = process.stdout.readline().strip()
-        with sniff("--pid", str(process.pid)) as sniffer:
-            subprocess.run([sys.executable, "-c", script, port, str(made.certificate)], check=True)
+    with servers(["unused"], made, 1) as running:
+        [(pid, port)] = running.values()
+        with sniff("--pid", str(pid)) as sniffer:
+            client = (sys.executable, "-c", script, str(port), str(made.certificate))
+            subprocess.run(client, check=True)
             captured = sniffer.stop()
     [line] = captured.of("handshake")
-    assert (line["failure"], line["text"]) == (
-        None,
-        "the handshake was completed, and no data followed",
-    )
+    assert line["failure"] is None
+    assert line["text"] == "the handshake was completed, and no data followed"
     summary: dict[str, Any] = captured.summary
     assert (summary["handshakes"], summary["unused_handshakes"]) == (1, 1)
     assert "failed_handshakes" not in summary
