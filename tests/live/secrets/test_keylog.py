@@ -39,7 +39,9 @@ def assert_decrypted(seen: Decrypted, connections: int | None = 1) -> None:
     assert seen.records == seen.readable
     assert seen.answers == REQUESTS
     if connections is not None:
-        assert seen.finished == 2 * connections
+        # Go's client may open one more, while a connection is on its way back into the pool.
+        assert seen.finished >= 2 * connections
+        assert seen.finished % 2 == 0
     assert seen.finished >= 2
 
 
