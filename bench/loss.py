@@ -44,6 +44,9 @@ class _Hash:
     def ended(self, connection: Connection, direction: Direction, time_ns: int) -> None:
         """See ``Listener``."""
 
+    def handshake(self, handshake: object) -> None:
+        """Ignore it."""
+
     def closed(self, connection: Connection, time_ns: int) -> None:
         """See ``Listener``."""
 

@@ -62,6 +62,9 @@ class Sums(ChunksOnly):
     def ended(self, connection: Connection, direction: Direction, time_ns: int) -> None:
         assert connection.missing == {}
 
+    def handshake(self, handshake: object) -> None:
+        """Ignore it."""
+
     def closed(self, connection: Connection, time_ns: int) -> None:
         assert connection.missing == {}
 

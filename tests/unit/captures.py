@@ -164,6 +164,9 @@ class Listening(ChunksOnly):
     def ended(self, connection: Connection, direction: Direction, time_ns: int) -> None:
         self.seen[connection.id].ended_ns[direction] = time_ns
 
+    def handshake(self, handshake: object) -> None:
+        """Ignore it."""
+
     def closed(self, connection: Connection, time_ns: int) -> None:
         self.seen[connection.id].closed_ns = time_ns
 

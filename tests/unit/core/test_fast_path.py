@@ -248,7 +248,7 @@ def event(record: bytes) -> events.Event:
     """Return the event of a record, of a connection that is whole in itself."""
     parsed = wire.parse(memoryview(record), OFFSET_NS)
     assert not isinstance(parsed, events.Paired | events.SocketGone | events.LeftOut)
-    assert not isinstance(parsed, events.CgroupMade | events.TlsSocket)
+    assert not isinstance(parsed, events.CgroupMade | events.TlsSocket | events.Failure)
     return parsed
 
 

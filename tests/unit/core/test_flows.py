@@ -24,6 +24,9 @@ class Recorder(ChunksOnly):
     def ended(self, connection: Connection, direction: Direction, time_ns: int) -> None:
         self.seen.append(("ended", direction))
 
+    def handshake(self, handshake: object) -> None:
+        """Ignore it."""
+
     def closed(self, connection: Connection, time_ns: int) -> None:
         self.seen.append("closed")
 

@@ -10,7 +10,7 @@ from sslsniff.libraries.rustls.plan import LAYOUTS, METHODS, MethodPrograms, nea
 from sslsniff.libraries.rustls.rustls_fitting import make_library
 from sslsniff.libraries.supported import PLANS
 from sslsniff.machine_code.instructions import ARGUMENTS
-from sslsniff.matching.rows import At, Listed, Plan, Row
+from sslsniff.matching.rows import At, Continued, Listed, Plan, Raising, Row
 
 BPF = Path(__file__).parents[3] / "bpf"
 PROGRAMS = {
@@ -38,7 +38,10 @@ def test_a_plan_names_what_exists(plan: Plan) -> None:
             assert row.function.number not in row.function.table.empty
         if row.at is At.SIGNED:
             assert row.signature
-        passings = () if isinstance(row.function, str | Listed) else row.function
+        if isinstance(row.function, Continued):
+            assert set(row.registers) <= set(row.function.registers) <= set(ARGUMENTS)
+        found_otherwise = str | Listed | Continued | Raising
+        passings = () if isinstance(row.function, found_otherwise) else row.function
         for passing in passings:
             assert set(passing.registers) <= set(ARGUMENTS)
         if passings:

@@ -63,6 +63,9 @@ class Kept(ChunksOnly):
     def ended(self, connection: Connection, direction: Direction, time_ns: int) -> None:
         self.calls.append(("ended", time_ns, direction))
 
+    def handshake(self, handshake: object) -> None:
+        """Ignore it."""
+
     def closed(self, connection: Connection, time_ns: int) -> None:
         self.calls.append(("closed", time_ns, connection.bytes_read, connection.bytes_written))
 

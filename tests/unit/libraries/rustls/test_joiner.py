@@ -64,6 +64,9 @@ class Seen(ChunksOnly):
     def ended(self, connection: Connection, direction: Direction, time_ns: int) -> None:
         raise AssertionError
 
+    def handshake(self, handshake: object) -> None:
+        """Ignore it."""
+
     def closed(self, connection: Connection, time_ns: int) -> None:
         self.closed_ones.append(connection)
 
