@@ -56,7 +56,7 @@ enum cut {
 #define ALPN_BYTES 32
 #define SNI_BYTES 256
 #define CIPHER_BYTES 48
-#define RANDOM_BYTES 32 /* RFC 8446, section 4.1.2 */
+#define RANDOM_BYTES 32	       /* RFC 8446, section 4.1.2 */
 #define CGROUP_PATH_BYTES 1024 /* TRACE_CGROUP_PATH_LEN, kernel/cgroup/cgroup-internal.h */
 
 struct event_header {
@@ -163,7 +163,7 @@ enum socket_ending {
 };
 
 #define HEAD_BYTES 16
-#define NOTED_SENDS 10 /* more than a handshake has: some libraries send each of its messages alone */
+#define NOTED_SENDS 10	 /* more than a handshake has: some libraries send each of its messages alone */
 #define HELLO_BYTES 1032 /* twice what is copied of it, and a record's header */
 
 /* One of the first sends of a TLS socket. */
@@ -274,7 +274,8 @@ _Static_assert(sizeof(struct event_ended) == 24 + 8, "event_ended");
 _Static_assert(sizeof(struct event_closed) == 24 + 16, "event_closed");
 _Static_assert(sizeof(struct event_exited) == 24 + 8, "event_exited");
 _Static_assert(sizeof(struct event_cgroup) == 24 + 8 + CGROUP_PATH_BYTES, "event_cgroup");
-_Static_assert(sizeof(struct tls_socket) == 64 + 32 + 8 + HEAD_BYTES + 2 * COMM_BYTES + 32 * NOTED_SENDS + HELLO_BYTES, "tls_socket");
+_Static_assert(sizeof(struct tls_socket) == 64 + 32 + 8 + HEAD_BYTES + 2 * COMM_BYTES + 32 * NOTED_SENDS + HELLO_BYTES,
+	       "tls_socket");
 _Static_assert(sizeof(struct event_tls_socket) == 24 + 8 + sizeof(struct tls_socket), "event_tls_socket");
 _Static_assert(sizeof(struct event_hit) == 24 + 48, "event_hit");
 _Static_assert(sizeof(struct event_stack) == 8 * (STACK_REGISTERS + 1) + STACK_BYTES, "event_stack");

@@ -26,7 +26,7 @@
 
 /* RFC 8446, section 5.1 and appendix B.3 */
 #define RECORD_HEADER_BYTES 5
-#define NEEDED_BYTES 11			/* of a record and its message */
+#define NEEDED_BYTES 11 /* of a record and its message */
 #define ALERT_BYTES 2
 #define MOST_RECORD_BYTES (16384 + 256) /* also section 5.2: what is around 2^14 bytes of plaintext */
 #define RECORD_CHANGE_CIPHER_SPEC 20
