@@ -6,8 +6,11 @@ from pathlib import Path
 
 from sslsniff.analysis.attachments import make_attachment
 from sslsniff.elf.elf_file import Elf
+from sslsniff.libraries.openssl.plan import OPENSSL
 from sslsniff.machine_code.probe_sites import MACHINES, Cost, best_site
 from sslsniff.matching.probe_set import Attachment, Probe, ReturnStyle
+from sslsniff.matching.raising_functions import find_raising
+from sslsniff.matching.rows import Raising
 from tests import libraries
 from tests.unit.machine_code import test_aarch64, test_call_chains
 
@@ -59,7 +62,13 @@ def x86_64() -> str:
 
 def _inner(elf: Elf) -> dict[int, str]:
     """Return the inner functions that are probed, which have no symbols, by address."""
-    return {
+    raising = (each.function for each in OPENSSL.optional)
+    found = {
+        function.address: each.name
+        for each in raising
+        if isinstance(each, Raising) and (function := find_raising(elf, each)) is not None
+    }
+    return found | {
         link.function.address: _NAMES[link.signature, link.is_usual]
         for link in test_call_chains.links(elf)
     }

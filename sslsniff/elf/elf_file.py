@@ -33,6 +33,8 @@ _FOREIGN = {3: "32-bit x86", 40: "32-bit ARM", 243: "RISC-V"}
 
 _REMEDY = "name an x86-64 program or shared library"
 
+_SLOT_BYTES = 8
+
 
 class _MappedPart(NamedTuple):
     """A segment or section: its offset in the file, its address as linked, and its size."""
@@ -364,9 +366,14 @@ class Elf:
     def slots_of(self, name: str) -> Iterator[int]:
         """Yield where the dynamic linker writes the address of the symbol ``name``."""
         for table, symbols in self._relocations:
-            for slot, info, _ in file_format.RELOCATION.iter_unpack(_whole(self._read_part(table))):
-                if info >> 32 and self._name(symbols, info >> 32) == name:
-                    yield slot
+            entries = self._region(table)
+            own = next((each for each in self._symbols if each[0] == symbols), None)
+            for index in self._symbols_of(own).indices(name) if own else ():
+                for kind in file_format.SLOT_KINDS:
+                    for at in entries.places(struct.pack("<Q", index << 32 | kind)):
+                        start = at - _SLOT_BYTES
+                        if start % file_format.RELOCATION.size == 0:
+                            yield int.from_bytes(entries.read(start, _SLOT_BYTES), "little")
 
     def _name(self, table: _MappedPart, index: int) -> str | None:
         tables = next((each for each in self._symbols if each[0] == table), None)
@@ -390,11 +397,6 @@ class Elf:
         return (
             UnwindTable(part.address, self._read_part(part), self.data) if part else NO_UNWIND_TABLE
         )
-
-
-def _whole(table: bytes) -> bytes:
-    """Return a table without a last entry that is cut off."""
-    return table[: len(table) - len(table) % file_format.RELOCATION.size]
 
 
 def open_file(path: str) -> int:

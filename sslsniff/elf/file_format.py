@@ -10,6 +10,8 @@ HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 SEGMENT = struct.Struct("<IIQQQQQQ")
 SECTION = struct.Struct("<IIQQQQIIQQ")
 RELOCATION = struct.Struct("<QQq")
+SLOT_KINDS = (6, 7)
+"""R_X86_64_GLOB_DAT and R_X86_64_JUMP_SLOT: the dynamic linker writes a symbol's address."""
 PT_LOAD, PT_NOTE, PT_TLS, PT_GNU_EH_FRAME = 1, 4, 7, 0x6474E550
 PF_X, PF_W = 1, 2
 SHF_COMPRESSED = 0x800

@@ -68,6 +68,13 @@ class Symbols(NamedTuple):
                         return found
         return None
 
+    def indices(self, name: str) -> Iterator[int]:
+        """Yield the indices of the symbols called ``name``, defined or not."""
+        for place in islice(self.names.places(name.encode() + b"\0"), _MOST_PLACES):
+            for at in self.entries.places(_NAME.pack(place)) if place else ():
+                if at % _SYMBOL.size == 0:
+                    yield at // _SYMBOL.size
+
     def functions_with(self, *parts: bytes) -> Iterator[Symbol]:
         """Yield the functions whose names contain one of ``parts``.
 

@@ -5,23 +5,21 @@ of its functions does so with its own arguments: it is called where a connection
 """
 
 import re
-import struct
 from collections.abc import Iterator
 
 from sslsniff.elf.elf_file import Elf
 from sslsniff.elf.symbols import Function
-from sslsniff.machine_code.callers import places_leading_to
 from sslsniff.machine_code.data_flow import Flow
 from sslsniff.machine_code.known_values import Argument, Low, Number, State
 from sslsniff.machine_code.operations import OperationKind
+from sslsniff.machine_code.stripped.references import ReferenceForm, find_references
 from sslsniff.matching.hidden_functions import flow_of
 from sslsniff.matching.probe_set import UnfitError
 from sslsniff.matching.rows import Raising
 
 _OBJECT = "rdi"
-_THROUGH_SLOT = re.compile(rb"\xff[\x15\x25]")  # call or jmp qword ptr [rip + distance]
-_CALL = 0x15
-_DISTANCE = struct.Struct("<i")
+_CALL = b"\x15"
+"""The second byte of a call of what is in a slot; a stub has a jump."""
 _STUB_STARTS = (0, 1, 4, 5)
 """How far before its jump a stub may begin: with endbr64, and with a prefix of the jump."""
 
@@ -63,25 +61,19 @@ def _callers(elf: Elf, name: str) -> dict[Function, list[int]]:
 
 def _calls(elf: Elf, name: str) -> Iterator[int]:
     """Yield the places of direct calls, and of calls through what the dynamic linker fills in."""
-    parts = [(each.address, each.data) for each in elf.executable()]
+    code = [*elf.executable()]
     function = elf.function(name)
-    stubs = [] if function is None else [function.address]
-    slots = set(elf.slots_of(name))
-    for start, code in parts:
-        for match in _THROUGH_SLOT.finditer(code) if slots else ():
-            end = match.end() + _DISTANCE.size
-            if end > len(code):
-                continue
-            [distance] = _DISTANCE.unpack_from(code, match.end())
-            if start + end + distance not in slots:
-                continue
-            at = start + match.start()
-            if code[match.start() + 1] == _CALL:
-                yield at
-            else:
-                stubs += [at - before for before in _STUB_STARTS]
-    for stub in stubs:
-        yield from places_leading_to(stub, parts)
+    starts = set() if function is None else {function.address}
+    slots = [(slot, slot + 1) for slot in set(elf.slots_of(name))]
+    for each in find_references(code, slots, ReferenceForm.SLOT) if slots else ():
+        opcode = elf.data(each.address + 1, 1)
+        if opcode == _CALL:
+            yield each.address
+        else:
+            starts |= {each.address - before for before in _STUB_STARTS}
+    ranges = [(start, start + 1) for start in starts]
+    for each in find_references(code, ranges, ReferenceForm.CALL) if ranges else ():
+        yield each.address
 
 
 def _raises(flow: Flow, calls: list[int], wanted: Raising) -> bool:

@@ -3,7 +3,7 @@
 from typing import Any, BinaryIO
 
 from sslsniff.core.model import NotProbed
-from sslsniff.core.sink import Sink, Summary
+from sslsniff.core.sink import HandshakeCounts, Sink, Summary
 from sslsniff.forms.json.encoded_json import encoded_json
 
 Object = dict[str, Any]
@@ -42,25 +42,30 @@ class JsonSummary(Sink):
             line["shown"] = summary.shown
         if summary.evictions:
             line["evictions"] = summary.evictions
-        counts = summary.handshakes
-        line["handshakes"] = counts.seen
-        if counts.unused:
-            line["unused_handshakes"] = counts.unused
-        if counts.failed:
-            line["failed_handshakes"] = counts.failed
-            line["handshake_failures"] = [
-                {"failure": kind, "text": text, "count": count}
-                for (kind, text), count in counts.failures.items()
-            ]
         if summary.left_out is not None:
             line["left_out_connections"] = summary.left_out
         if summary.not_probed is not None:
+            line |= _handshakes(summary.handshakes)
             line["not_probed"] = [*map(_not_probed, summary.not_probed)]
         self._stream.write(encoded_json(line) + b"\n")
 
     def flush(self) -> None:
         """See ``Sink``."""
         self._stream.flush()
+
+
+def _handshakes(counts: HandshakeCounts) -> Object:
+    """Return the figures of handshakes, which only a live capture has."""
+    found: Object = {"handshakes": counts.seen}
+    if counts.unused:
+        found["unused_handshakes"] = counts.unused
+    if counts.failed:
+        found["failed_handshakes"] = counts.failed
+        found["handshake_failures"] = [
+            {"failure": kind, "text": text, "count": count}
+            for (kind, text), count in counts.failures.items()
+        ]
+    return found
 
 
 def _not_probed(found: NotProbed) -> Object:

@@ -29,6 +29,13 @@ class SummarySink(Sink):
         self._stream.flush()
 
 
+def _is_live_and_silent(summary: Summary) -> bool:
+    """Return whether it is a live capture, in which no library without probes was used either."""
+    return summary.not_probed is not None and not any(
+        each.connections for each in summary.not_probed
+    )
+
+
 def _handshake_lines(summary: Summary) -> Iterator[str]:
     """Yield how many TLS handshakes failed, and why; that there was none, if nothing is shown."""
     counts = summary.handshakes
@@ -39,7 +46,7 @@ def _handshake_lines(summary: Summary) -> Iterator[str]:
         if counts.unused:
             figures.append(f"{counts.unused} without data")
         yield ", ".join(figures)
-    elif not counts.seen and not summary.connections and summary.not_probed is not None:
+    elif not counts.seen and not summary.connections and _is_live_and_silent(summary):
         yield "no TLS handshake was seen"
     most = sorted(counts.failures.items(), key=lambda item: -item[1])
     for (_, text), count in most[:_LISTED_FAILURES]:

@@ -18,6 +18,7 @@ enum form {
 	JUMP = 4,
 	BRANCH = 8,
 	NUMBER = 16, /* mov r32, address */
+	SLOT = 32,   /* call or jmp qword ptr [rip + distance] */
 };
 
 struct range {
@@ -87,6 +88,8 @@ static uint32_t form_before(const uint8_t *code, uint64_t at, uint32_t forms, ui
 	*start = at - 2;
 	if (second == 0x0f && (last & 0xf0) == 0x80)
 		return BRANCH & forms;
+	if (second == 0xff && (last == 0x15 || last == 0x25))
+		return SLOT & forms;
 	*start = at - 3;
 	if ((third == 0x48 || third == 0x4c) && second == 0x8d && (last & 0xc7) == 0x05)
 		return LOAD_ADDRESS & forms;

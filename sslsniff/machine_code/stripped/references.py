@@ -22,6 +22,7 @@ class ReferenceForm(IntFlag):
     LOAD_ADDRESS: ``lea`` into a 64-bit register.
     BRANCH: a conditional jump. Jumps with a distance of one byte are not found.
     NUMBER: ``mov`` of a 32-bit number: an address, in programs that are linked for a fixed place.
+    SLOT: a call, or a jump, to what is at an address, which the dynamic linker fills in.
     With registers from r8 on, the instruction begins one byte before.
     """
 
@@ -30,6 +31,7 @@ class ReferenceForm(IntFlag):
     JUMP = 4
     BRANCH = 8
     NUMBER = 16
+    SLOT = 32
 
 
 TRANSFERS = ReferenceForm.CALL | ReferenceForm.JUMP | ReferenceForm.BRANCH

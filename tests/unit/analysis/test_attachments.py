@@ -20,6 +20,7 @@ INTERNAL = {"c_read_enter", "c_write_enter"}
 INTERNAL_FLAGS = {"c_read_enter", "c_write_flags_enter"}
 PLAIN = {"c_read_plain_enter", "c_write_plain_enter"}
 LIFE = {"openssl_free_enter", "openssl_clear_enter", "openssl_shutdown_enter"}
+FATAL = {"openssl_fatal_enter", "openssl_fatal_line_enter"}
 DATA = INTERNAL | INTERNAL_FLAGS | PLAIN
 
 
@@ -75,6 +76,8 @@ def test_with_return_probes_one_cheap_place_sees_all_calls_of_a_kind(
         assert not entry.is_return
         assert found.probes.count(Probe("c_return", entry.offset, True, Cost.EMULATED)) == 1
     life = LIFE if series != "boringssl" else {*LIFE, "openssl_new_return"}
+    fatal = {"boringssl": None, "1.1.1": "openssl_fatal_line_enter"}
+    life = {*life, fatal.get(series, "openssl_fatal_enter")} - {None}
     assert {each.program for each in found.probes} - DATA == {*life, "c_return"} | (
         {"c_sendfile_enter"} if series in {"3.0", "3.5"} else set()
     )
@@ -125,7 +128,7 @@ def test_with_cookies_all_places_of_data_are_cheap(series: str) -> None:
     costs = {each.cost for each in found.probes if each.program != "openssl_new_return"}
     assert costs == {Cost.EMULATED}
     assert found.left_out == ()
-    data = {each.program for each in found.probes} - LIFE - {"c_sendfile_enter"}
+    data = {each.program for each in found.probes} - LIFE - FATAL - {"c_sendfile_enter"}
     plain = {*PLAIN, "c_return", "openssl_new_return"}
     assert data == (plain if series == "boringssl" else {"c_call_enter", "c_return"})
 

@@ -9,6 +9,7 @@ from typing import Any, TextIO
 import pytest
 
 from sslsniff.core.escaping import escape
+from sslsniff.core.handshakes import UNUSED, HandshakeEnd, HandshakeFacts
 from sslsniff.core.losses import Loss, LossCause
 from sslsniff.core.model import (
     Address,
@@ -17,12 +18,13 @@ from sslsniff.core.model import (
     Connection,
     Direction,
     Exchange,
+    Handshake,
     NotProbed,
     Process,
     Request,
     Response,
 )
-from sslsniff.core.sink import Sink, Summary
+from sslsniff.core.sink import HandshakeCounts, Sink, Summary
 from sslsniff.decoders.messages import Frame, Headers, Side, Undecoded
 from sslsniff.forms.json.json_lines import JsonSink
 from sslsniff.forms.text.hexdump import HexdumpSink, hexdump
@@ -328,7 +330,8 @@ GNUTLS = NotProbed(
 )
 def test_summary_names_what_was_not_seen(found: NotProbed, line: str) -> None:
     text = shown(SummarySink, lambda sink: sink.summary(Summary(not_probed=[found])))
-    assert text.splitlines()[1:] == [line]
+    silent = [] if found.connections else ["no TLS handshake was seen"]
+    assert text.splitlines()[1:] == [*silent, line]
 
 
 def test_json_summary_has_what_was_not_seen() -> None:
@@ -365,3 +368,51 @@ def test_summary_tells_what_sampling_left_out() -> None:
     summary = Summary(3, 1, 10, 2_000_000_000, left_out=9)
     text = shown(SummarySink, lambda sink: sink.summary(summary))
     assert text.splitlines()[1:] == ["9 connections left out by --sample"]
+
+
+def failed(
+    kind: str = "expired", text: str = "the certificate of a\x1b[31m has expired"
+) -> Handshake:
+    made = Connection("7-2", Process(7, "demo"), "openssl", Side.CLIENT, True, START)
+    made.sni, made.remote = "a\x1b[31m.test", Address("10.0.0.2", 443)
+    end = HandshakeEnd(kind, text, is_failure=kind != UNUSED)
+    return Handshake(made, START, START + 2_000_000, end, HandshakeFacts(sent_alert=45))
+
+
+def test_a_handshake_that_failed() -> None:
+    line = json.loads(shown(json_sink, lambda sink: sink.handshake(failed())))
+    assert (line["type"], line["failure"], line["duration_ms"]) == ("handshake", "expired", 2)
+    assert (line["sent_alert"], line["received_alert"], line["ending"]) == (45, None, "unknown")
+    assert (line["server"], line["client"]) == ({"ip": "10.0.0.2", "port": 443}, None)
+    text = shown(TerminalSink, lambda sink: sink.handshake(failed()))
+    assert text.endswith(
+        "2.0 ms  handshake failed, a\\x1b[31m.test: the certificate of a\\x1b[31m has expired\n"
+    )
+
+
+def test_a_handshake_without_data_needs_v() -> None:
+    unused = failed(UNUSED, "no data followed")
+    assert json.loads(shown(json_sink, lambda sink: sink.handshake(unused)))["failure"] is None
+    assert shown(TerminalSink, lambda sink: sink.handshake(unused)) == ""
+    text = shown(lambda stream: TerminalSink(stream, 1), lambda sink: sink.handshake(unused))
+    assert text.endswith("handshake, a\\x1b[31m.test: no data followed\n")
+
+
+def test_the_summary_counts_handshakes() -> None:
+    counts = HandshakeCounts(seen=3)
+    for number in range(300):
+        counts.add(failed("expired", f"reason {number % 270}"))
+    counts.add(failed(UNUSED))
+    summary = Summary(0, handshakes=counts, not_probed=[])
+    text = shown(SummarySink, lambda sink: sink.summary(summary)).splitlines()
+    assert text[1] == "304 TLS handshakes, 300 failed, 1 without data"
+    assert text[2] == "  2 handshakes failed: reason 0"
+    assert text[-1] == "  280 handshakes failed for other reasons"
+    line = _json_summary(summary)
+    assert (line["handshakes"], line["failed_handshakes"], line["unused_handshakes"]) == (
+        304,
+        300,
+        1,
+    )
+    assert len(line["handshake_failures"]) == 256
+    assert line["handshake_failures"][0] == {"failure": "expired", "text": "reason 0", "count": 2}

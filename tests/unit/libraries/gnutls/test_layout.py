@@ -37,7 +37,10 @@ def test_role_and_version_are_known(series: str) -> None:
     layout = layout_of(libraries.library(series).path)
     assert layout.server_value == 1
     known = {name for name, value in layout._asdict().items() if value is not None}
-    assert known == {"server", "server_value", "version_base", "version", "settled"}
+    assert known == {
+        *("server", "server_value", "version_base", "version", "settled"),
+        *("verified", "random", "alert"),
+    }
 
 
 @pytest.mark.tools

@@ -8,7 +8,7 @@ import ctypes
 import json
 import sys
 from collections.abc import Callable
-from ctypes import byref, c_char_p, c_int, c_ubyte, c_uint, c_void_p, string_at
+from ctypes import byref, c_char_p, c_int, c_size_t, c_ubyte, c_uint, c_void_p, string_at
 from typing import Any
 
 library = ctypes.CDLL(sys.argv[1])
@@ -18,6 +18,7 @@ ANONYMOUS = b"AECDH-AES128-SHA@SECLEVEL=0"
 TLS_1_2 = 0x0303
 SET_MAX_PROTO_VERSION = 124
 SET_TLSEXT_HOSTNAME = 55
+RANDOM_BYTES = 32
 ALPN_CALLBACK = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_void_p, c_uint, c_void_p)
 
 
@@ -92,6 +93,7 @@ def in_memory(ssl: int) -> dict[str, object]:
     alpn = at(base, layout["alpn"], 8)
     cipher = at(at(ssl, layout["session"], 8), layout["session_cipher"], 8)
     name = at(cipher, layout["cipher_name"], 8)
+    random_at = ssl if layout["random_base"] is None else at(ssl, layout["random_base"], 8)
     sni = at(ssl, layout["sni"], 8) or at(at(ssl, layout["sni_base"], 8), layout["sni_inner"], 8)
     return {
         "server": at(ssl, layout["server"], 4),
@@ -101,6 +103,8 @@ def in_memory(ssl: int) -> dict[str, object]:
         "references": at(ssl, layout["references"], 4),
         "sni": string_at(sni).decode() if sni else "",
         "shutdown": at(ssl, layout["shutdown"], 4),
+        "verified": at(ssl, layout["verified"], 4),
+        "random": string_at(random_at + layout["random"], RANDOM_BYTES).hex() if random_at else "",
         "type": at(ssl, 0, 4) if layout["is_typed"] else 0,
     }
 
@@ -111,6 +115,9 @@ def by_accessors(ssl: int, references: int) -> dict[str, object]:
         ssl, byref(alpn), byref(length)
     )
     cipher = function("SSL_get_current_cipher", c_void_p, c_void_p)(ssl)
+    random = (c_ubyte * RANDOM_BYTES)()
+    get_random = function("SSL_get_client_random", c_size_t, c_void_p, c_void_p, c_size_t)
+    assert get_random(ssl, random, RANDOM_BYTES) == RANDOM_BYTES
     return {
         "server": function("SSL_is_server", c_int, c_void_p)(ssl),
         "version": function("SSL_version", c_int, c_void_p)(ssl),
@@ -119,6 +126,8 @@ def by_accessors(ssl: int, references: int) -> dict[str, object]:
         "references": references,
         "sni": function("SSL_get_servername", c_char_p, c_void_p, c_int)(ssl, 0).decode(),
         "shutdown": function("SSL_get_shutdown", c_int, c_void_p)(ssl),
+        "verified": function("SSL_get_verify_result", ctypes.c_long, c_void_p)(ssl),
+        "random": bytes(random).hex(),
         "type": 0,
     }
 

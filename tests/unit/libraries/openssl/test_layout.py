@@ -11,9 +11,10 @@ from sslsniff.matching.object_layout import ObjectLayout
 from tests import libraries
 
 OF_GO = {"client", "sni_length", "handshakes", "socket_type"}
-OF_GNUTLS = {"server_value", "version_base", "settled"}
+OF_GNUTLS = {"server_value", "version_base", "settled", "alert"}
 OF_BORINGSSL = {"server_mask"}
-ALWAYS = set(ObjectLayout._fields) - {"alpn_base", "is_typed"} - OF_GO - OF_GNUTLS - OF_BORINGSSL
+BY_RELEASE = {"alpn_base", "random_base", "is_typed"}
+ALWAYS = set(ObjectLayout._fields) - BY_RELEASE - OF_GO - OF_GNUTLS - OF_BORINGSSL
 
 
 def layout_of(path: Path) -> ObjectLayout:
@@ -28,7 +29,7 @@ def test_memory_says_what_the_accessors_say(series: str) -> None:
     layout = layout_of(library.path)
     known = {name for name, value in layout._asdict().items() if value is not None}
     assert known >= ALWAYS
-    assert ("alpn_base" in known) is (series == "1.1.1")
+    assert ("alpn_base" in known) is ("random_base" in known) is (series == "1.1.1")
     assert ("is_typed" in known) is (series >= "3.2")
     script = Path(__file__).with_name("ssl_object.py")
     told = json.loads(library.run(script, library.path, json.dumps(layout._asdict())))
