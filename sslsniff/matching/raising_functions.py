@@ -33,7 +33,11 @@ def find_raising(elf: Elf, wanted: Raising) -> Function | None:
 
     Raises ``UnfitError`` if there is not exactly one.
     """
-    callers = _callers(elf, wanted.raises)
+    named, raises = elf.function(wanted.name), elf.function(wanted.raises)
+    if named is not None:  # all the rest may be large: a program with the library inside
+        callers = {named: _calls_in(elf, named, raises)} if raises else {}
+    else:
+        callers = _callers(elf, wanted.raises)
     if not callers:
         return None
     found = {
@@ -44,6 +48,14 @@ def find_raising(elf: Elf, wanted: Raising) -> Function | None:
     if len(found) != 1:
         raise UnfitError(f"{wanted.name} was not found")
     return next(iter(found.values()))
+
+
+def _calls_in(elf: Elf, function: Function, called: Function) -> list[int]:
+    return [
+        address
+        for address, operation in flow_of(elf, function).code.operations.items()
+        if operation.kind is OperationKind.CALL and operation.leads_to == called.address
+    ]
 
 
 def _callers(elf: Elf, name: str) -> dict[Function, list[int]]:
