@@ -81,8 +81,8 @@ class Outcome(NamedTuple):
         status = grpc.status if grpc else None
         return cls(
             time_ns=exchange.started_ns // 1000 * 1000,
-            duration_ns=_span(start_ns, end_ns),
-            first_byte_ns=_span(start_ns, exchange.first_byte_ns),
+            duration_ns=pieces.rounded_span_ns(start_ns, end_ns),
+            first_byte_ns=pieces.rounded_span_ns(start_ns, exchange.first_byte_ns),
             host=_host(request.host_and_port if request else None, server),
             path=statement_pattern(statement)
             if statement
@@ -113,8 +113,10 @@ class Outcome(NamedTuple):
         start_ns = line.started_ns if request is not None else None
         return cls(
             time_ns=line.started_ns // 1000 * 1000,
-            duration_ns=_span(start_ns, None if _is_unfinished(error) else line.ended_ns),
-            first_byte_ns=_span(start_ns, line.first_byte_ns),
+            duration_ns=pieces.rounded_span_ns(
+                start_ns, None if _is_unfinished(error) else line.ended_ns
+            ),
+            first_byte_ns=pieces.rounded_span_ns(start_ns, line.first_byte_ns),
             host=_host(
                 request.host if request else None,
                 (server["ip"], server["port"]) if server else None,
@@ -190,12 +192,6 @@ def _error(error: str | None, grpc_status: str | None, of_model: str | None) -> 
     if error is not None and error != CAPTURE_ENDED:
         return _cut(error)
     return _cut(f"grpc: {grpc_status}" if grpc_status else of_model)
-
-
-def _span(start_ns: int | None, end_ns: int | None) -> int | None:
-    """Return ``span_ns`` rounded to microseconds, as JSON lines have it."""
-    span = pieces.span_ns(start_ns, end_ns)
-    return None if span is None else (span + 500) // 1000 * 1000
 
 
 def _time_ns(shown: str | None) -> int:
