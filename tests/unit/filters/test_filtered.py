@@ -238,6 +238,10 @@ def test_the_filter_may_stand_before_and_behind_options(capture: Path) -> None:
     assert targets("--force", capture, "~c 404") == ["/b"]
 
 
+def test_a_word_after_the_file_is_a_filter_of_urls(capture: Path) -> None:
+    assert targets(capture, "/b$") == targets(capture, "~u /b$") == ["/b"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
