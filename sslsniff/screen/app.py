@@ -227,7 +227,11 @@ class ScreenApp(App[None]):
         yield grouped(losses.bytes, "byte") + " lost" + (" (key 4)" if losses.bytes else "")
         if self._expression:
             waits = "..." if view.list.waits else ""
-            yield f"{len(view.list.rows):,}{waits} match {escape(self._expression)}"
+            stored = f"{self._store.ended - self._store.dropped.exchanges:,}"
+            if self.view == "statistics":
+                yield f"these figures are of all {self._store.ended:,}, whatever matches"
+            else:
+                yield f"{len(view.list.rows):,}{waits} of {stored} match {escape(self._expression)}"
         if view.marked:
             yield f"{len(view.marked):,} marked"
         if view.follows and code is None:

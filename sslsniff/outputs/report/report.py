@@ -215,6 +215,8 @@ def _summary(summary: Summary) -> Object:
     return {
         "exchanges": summary.exchanges,
         "shown": summary.shown,
+        "shown_connections": summary.shown_connections,
+        "shown_bytes": summary.shown_bytes,
         "connections": summary.connections,
         "joined": summary.joined,
         "bytes": summary.bytes,
