@@ -288,7 +288,9 @@ class ScreenApp(App[None]):
     def _values(self, operator: str) -> Iterable[str]:
         field = _COMPLETED.get(operator)
         with self._store.lock:
-            return [*self._statistics.values(field)] if field else []
+            values = self._statistics.values(field) if field else ()
+            # A statement's status is a word, which ~c does not take.
+            return [each for each in values if operator != "c" or each.isdecimal()]
 
     def action_keys(self) -> None:
         """Show all keys."""

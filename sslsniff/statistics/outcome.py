@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from sslsniff.core.model import Exchange
 from sslsniff.core.sink import CAPTURE_ENDED
-from sslsniff.core.statements import method_of, without_literals
+from sslsniff.core.statements import method_of, statement_of, status_of, without_literals
 from sslsniff.decoders.databases.statement import Statement
 from sslsniff.forms.grpc_calls import call_of
 from sslsniff.forms.text import pieces
@@ -24,6 +24,9 @@ _MOST_HOST_CHARACTERS = 260
 _END_NOT_SEEN = (CAPTURE_ENDED, "evicted: ", "over ")
 """How the errors of exchanges begin whose end was not seen: they lasted longer than is known."""
 
+NO_STATUS = "none"
+"""The class of exchanges without a status: without a response, or with one that was not seen."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -38,6 +41,7 @@ class Outcome(NamedTuple):
     if the request was not seen, the end was not seen, or the clock went back.
     ``host``: host and port as sent, in lower case; if no host was sent, the server's address and
     port. ``path``: see ``path_pattern``. ``comm``, ``pid``: the watched process.
+    ``status``: of the response; of a statement to a database see ``status_of``.
     ``request_bytes``, ``response_bytes``: bodies as sent. ``missing_bytes``: those not captured.
     ``error``: why it ended early, else the status of a failed gRPC call, or a model's error.
     ``is_open``: it had not ended when the capture did. That is no error.
@@ -51,7 +55,7 @@ class Outcome(NamedTuple):
     host: str | None
     path: str
     method: str | None
-    status: int | None
+    status: int | str | None
     protocol: str
     comm: str | None
     pid: int | None
@@ -67,7 +71,14 @@ class Outcome(NamedTuple):
     @property
     def is_failed(self) -> bool:
         """Whether it counts as an error: it has one, or a status of 400 or more."""
-        return self.error is not None or (self.status is not None and self.status >= 400)
+        return self.error is not None or (isinstance(self.status, int) and self.status >= 400)
+
+    @property
+    def status_class(self) -> str:
+        """The class of its status, such as ``2xx``; a statement's status; ``NO_STATUS``."""
+        if isinstance(self.status, int):
+            return f"{self.status // 100}xx"
+        return self.status or NO_STATUS
 
     @classmethod
     def of(cls, exchange: Exchange) -> Self:
@@ -78,7 +89,11 @@ class Outcome(NamedTuple):
         statement = exchange.statement
         start_ns = exchange.started_ns if request is not None or statement is not None else None
         end_ns = None if _is_unfinished(error) else exchange.ended_ns
-        status = grpc.status if grpc else None
+        grpc_status = grpc.status if grpc else None
+        status: int | str | None = response.status if response else None
+        if statement is not None:
+            is_answered = exchange.first_byte_ns is not None
+            status = status_of(statement, error, is_answered=is_answered)
         return cls(
             time_ns=exchange.started_ns // 1000 * 1000,
             duration_ns=pieces.rounded_span_ns(start_ns, end_ns),
@@ -88,7 +103,7 @@ class Outcome(NamedTuple):
             if statement
             else path_pattern(request.target if request else None),
             method=_cut(method_of(exchange)),
-            status=response.status if response else None,
+            status=status,
             protocol=exchange.protocol[:_MOST_CHARACTERS],
             comm=process.comm if process.is_known else None,
             pid=process.pid if process.is_known else None,
@@ -97,7 +112,7 @@ class Outcome(NamedTuple):
             missing_bytes=exchange.missing_bytes,
             error=_error(
                 error,
-                status.name if status and status.code else None,
+                grpc_status.name if grpc_status and grpc_status.code else None,
                 call.error if call else statement.error if statement else None,
             ),
             is_open=error == CAPTURE_ENDED,
@@ -143,6 +158,11 @@ class Outcome(NamedTuple):
         request, response, server = line["request"], line["response"], line["server"]
         error, call, grpc = line["error"], line.get("llm"), line.get("grpc")
         db = line.get("db")
+        statement = statement_of(db) if db else None
+        status: int | str | None = response["status"] if response else None
+        if statement is not None:
+            is_answered = line["first_byte_ms"] is not None
+            status = status_of(statement, error, is_answered=is_answered)
         spans = (line["duration_ms"], line["first_byte_ms"]) if request or db else (None, None)
         if _is_unfinished(error):
             spans = None, spans[1]
@@ -159,7 +179,7 @@ class Outcome(NamedTuple):
             if db
             else path_pattern(request["target"] if request else None),
             method=_cut(db["operation"] if db else request["method"] if request else None),
-            status=response["status"] if response else None,
+            status=status,
             protocol=line["protocol"][:_MOST_CHARACTERS],
             comm=line["comm"],
             pid=line["pid"],

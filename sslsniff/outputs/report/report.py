@@ -177,13 +177,15 @@ def _row(exchange: Exchange, outcome: Outcome) -> list[object]:
             _span(started_ns, call.first_output_ns),
             [each.name for each in call.tool_calls[:10]],
         ],
+        exchange.statement is not None,
     ]
 
 
 def _target(exchange: Exchange) -> str | None:
-    """Return the target of a request, or a statement to a database."""
-    if exchange.statement is not None:
-        return cut(shown_statement(exchange.statement), _TARGET_CHARACTERS)
+    """Return the target of a request, or the text of a statement; without one, its first word."""
+    statement = exchange.statement
+    if statement is not None:
+        return cut(shown_statement(statement) or statement.operation or "", _TARGET_CHARACTERS)
     request = exchange.request
     return cut(request.target, _TARGET_CHARACTERS) if request and request.target else None
 

@@ -63,12 +63,13 @@ class ExchangeRow:
 
     ``messages``: JSON lines of what was sent inside it. ``is_whole``: whether its bodies and
     messages are still stored. ``size``: the memory of the lines. Durations are in milliseconds.
+    ``status``: of the response; ``statement_status``: of a statement, see ``statements.status_of``.
     """
 
     __slots__ = (
         *("comm", "connection", "duration", "error", "first_byte", "is_whole", "line", "messages"),
         *("method", "missing", "number", "pid", "protocol", "remark", "response_bytes", "size"),
-        *("status", "stream", "time", "url"),
+        *("statement_status", "status", "stream", "time", "url"),
     )
 
     def __init__(self, number: int, connection: ConnectionRow) -> None:
@@ -83,7 +84,7 @@ class ExchangeRow:
         self.status = self.response_bytes = UNKNOWN
         self.duration = self.first_byte = float(UNKNOWN)
         self.missing = 0
-        self.error = self.remark = ""
+        self.error = self.remark = self.statement_status = ""
         self.line: bytes | None = None
         self.messages: list[bytes] | tuple[()] = ()
         self.is_whole = True
@@ -132,8 +133,12 @@ class ExchangeRow:
             self.status = _or_unknown(response["status"])
             self.response_bytes = response["body"]["size"]
         if "db" in shown:
-            self.method = shown["db"]["operation"] or "?"
-            self.url = statements.shown_statement(statements.statement_of(shown["db"]))
+            statement = statements.statement_of(shown["db"])
+            self.method = statement.operation or "?"
+            self.url = statements.shown_statement(statement)
+            is_answered = shown["first_byte_ms"] is not None
+            status = statements.status_of(statement, shown["error"], is_answered=is_answered)
+            self.statement_status = status or ""
         self.remark = _remark(shown)
 
     @property

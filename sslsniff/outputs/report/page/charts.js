@@ -1,7 +1,6 @@
 "use strict";
 // The charts, by Observable Plot: SVG with real text, in the colours of the page's style.
 
-const KINDS = Object.keys(KIND_NAMES);
 const KIND_COLOURS = { domain: KINDS, range: KINDS.map((kind) => `var(--${kind})`) };
 const PHASES = { send: "request sent", wait: "waiting for the response", receive: "response received", stall: "stalled by flow control" };
 const PHASE_COLOURS = { domain: Object.keys(PHASES), range: Object.keys(PHASES).map((phase) => `var(--${phase})`) };
@@ -28,9 +27,10 @@ function colourKey(names) {
   return element("ul", { class: "key" }, Object.entries(names).map(([name, text]) => element("li", { class: `swatch-${name}` }, text)));
 }
 
+// Returns the classes of status in `rows` by their kinds, such as { ok: "2xx, ok" }.
 function kindsIn(rows) {
-  const present = new Set(rows.map(kindOf));
-  return Object.fromEntries(Object.entries(KIND_NAMES).filter(([kind]) => present.has(kind)));
+  const classes = d3.group([...new Set(rows.map(statusClass))].sort(), (name) => KIND_OF_CLASS[name] ?? "none");
+  return Object.fromEntries(KINDS.filter((kind) => classes.has(kind)).map((kind) => [kind, classes.get(kind).join(", ")]));
 }
 
 // How many exchanges began when, by status.
@@ -95,7 +95,8 @@ function waterfallChart(caption, rows, stalls) {
 function waterfallLabel(row) {
   const stream = row.stream === null ? "" : `${row.stream}  `;
   const target = row.target ?? "?";
-  return shown(`${stream}${row.method ?? "?"} ${target.length > 32 ? `${target.slice(0, 31)}…` : target} ${row.status ?? "-"}`);
+  const title = titleOf(row, target.length > 32 ? `${target.slice(0, 31)}…` : target);
+  return shown(`${stream}${title} ${row.status ?? "-"}`);
 }
 
 // The parts of an exchange whose times are known, in milliseconds from its beginning.

@@ -66,9 +66,9 @@ function groupTable(name, title) {
   if (!rows?.length) return null;
   const hasTokens = name === "model";
   const columns = [
-    { title, kind: "wide", value: (row) => row.key, show: (row) => (row.rest ? "all others" : searchButton(name, row.key)) },
+    { title, kind: "wide", value: (row) => row.key, show: (row) => (row.rest ? "all others" : searchButton(name, row.key, name === "status" ? (row.key ?? NO_STATUS) : row.key)) },
     { title: "Exchanges", kind: "number", value: (row) => row.count, show: (row) => row.count.toLocaleString("en") },
-    { title: "A second", kind: "number", value: (row) => row.rate, show: (row) => row.rate?.toFixed(2) ?? "" },
+    { title: "Exchanges/s", kind: "number", value: (row) => row.rate, show: (row) => row.rate?.toFixed(2) ?? "" },
     { title: "Errors", kind: "number", value: (row) => row.errors, show: (row) => element("span", { class: row.errors ? "server-error" : null }, row.errors.toLocaleString("en")) },
     ...["p50", "p90", "p99", "max"].map((key) => ({ title: key, kind: "number", value: (row) => row.total[key], show: (row) => duration(row.total[key]) })),
     { title: "First byte p50", kind: "number", value: (row) => row.first_byte.p50, show: (row) => duration(row.first_byte.p50) },
