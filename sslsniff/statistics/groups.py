@@ -4,7 +4,8 @@ import operator
 from collections.abc import Callable, Sequence
 
 from sslsniff.statistics.durations import Durations
-from sslsniff.statistics.outcome import KEYS, Outcome
+from sslsniff.statistics.keys import KEYS
+from sslsniff.statistics.outcome import Outcome
 
 Key = tuple[str | int | None, ...]
 """The values of the fields by which exchanges are grouped, in their order."""

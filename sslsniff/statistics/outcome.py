@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from sslsniff.core.model import Exchange
+from sslsniff.core.model import Address, Exchange
 from sslsniff.core.sink import CAPTURE_ENDED
 from sslsniff.core.statements import method_of, statement_of, status_of, without_literals
 from sslsniff.decoders.databases.statement import Statement
@@ -13,9 +13,6 @@ from sslsniff.statistics.path_patterns import path_pattern
 
 if TYPE_CHECKING:
     from sslsniff.forms.json.short_lines import ShortExchange
-
-KEYS = ("host", "path", "comm", "pid", "status", "protocol", "method", "model", "error")
-"""The fields of an ``Outcome`` by which exchanges can be grouped."""
 
 _MOST_CHARACTERS = 100
 """The length to which texts from the wire are cut; a host has 253 at most (RFC 1035)."""
@@ -47,6 +44,8 @@ class Outcome(NamedTuple):
     ``is_open``: it had not ended when the capture did. That is no error.
     ``model``: the one that answered, else the one that was asked for; with the tokens, of model
     calls only.
+    ``role``: the side of the watched process. ``server``: the server's address and port. ``sni``:
+    the server's name in the handshake.
     """
 
     time_ns: int
@@ -67,6 +66,9 @@ class Outcome(NamedTuple):
     model: str | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
+    role: str | None = None
+    server: str | None = None
+    sni: str | None = None
 
     @property
     def is_failed(self) -> bool:
@@ -84,7 +86,8 @@ class Outcome(NamedTuple):
     def of(cls, exchange: Exchange) -> Self:
         """Return the figures of an exchange that ended."""
         request, response = exchange.request, exchange.response
-        process, server = exchange.connection.process, exchange.connection.server
+        connection = exchange.connection
+        process, server = connection.process, _shown(connection.server)
         error, call, grpc = exchange.error, exchange.model_call, call_of(exchange)
         statement = exchange.statement
         start_ns = exchange.started_ns if request is not None or statement is not None else None
@@ -98,7 +101,7 @@ class Outcome(NamedTuple):
             time_ns=exchange.started_ns // 1000 * 1000,
             duration_ns=pieces.rounded_span_ns(start_ns, end_ns),
             first_byte_ns=pieces.rounded_span_ns(start_ns, exchange.first_byte_ns),
-            host=_host(request.host_and_port if request else None, server),
+            host=_host(request.host_and_port if request else None) or server,
             path=statement_pattern(statement)
             if statement
             else path_pattern(request.target if request else None),
@@ -119,12 +122,18 @@ class Outcome(NamedTuple):
             model=_cut((call.answered_by or call.model) if call else None),
             input_tokens=call.usage.input if call else None,
             output_tokens=call.usage.output if call else None,
+            role=connection.role and connection.role.value,
+            server=server,
+            sni=_cut_host(connection.sni),
         )
 
     @classmethod
-    def of_short(cls, line: "ShortExchange", origin: dict[str, Any]) -> Self:
+    def of_short(
+        cls, line: "ShortExchange", origin: dict[str, Any], sni: str | None = None
+    ) -> Self:
         """Return the same from a short line; ``origin``: an object of its connection."""
-        request, response, server, error = line.request, line.response, origin["server"], line.error
+        request, response, error = line.request, line.response, line.error
+        server = _shown_object(origin["server"])
         start_ns = line.started_ns if request is not None else None
         return cls(
             time_ns=line.started_ns // 1000 * 1000,
@@ -132,10 +141,7 @@ class Outcome(NamedTuple):
                 start_ns, None if _is_unfinished(error) else line.ended_ns
             ),
             first_byte_ns=pieces.rounded_span_ns(start_ns, line.first_byte_ns),
-            host=_host(
-                request.host if request else None,
-                (server["ip"], server["port"]) if server else None,
-            ),
+            host=_host(request.host if request else None) or server,
             path=path_pattern(request.target if request else None),
             method=_cut(request.method if request else None),
             status=response.status if response else None,
@@ -147,15 +153,18 @@ class Outcome(NamedTuple):
             missing_bytes=line.missing_bytes,
             error=_error(error, None, None),
             is_open=error == CAPTURE_ENDED,
+            role=origin["role"],
+            server=server,
+            sni=_cut_host(sni),
         )
 
     @classmethod
-    def of_json(cls, line: dict[str, Any]) -> Self:
-        """Return the same from an ``exchange`` object of docs/json.md.
+    def of_json(cls, line: dict[str, Any], sni: str | None = None) -> Self:
+        """Return the same from an ``exchange`` object of docs/json.md, which has no ``sni``.
 
         Raises ``KeyError``, ``TypeError`` or ``ValueError`` if it is none.
         """
-        request, response, server = line["request"], line["response"], line["server"]
+        request, response, server = line["request"], line["response"], _shown_object(line["server"])
         error, call, grpc = line["error"], line.get("llm"), line.get("grpc")
         db = line.get("db")
         statement = statement_of(db) if db else None
@@ -172,11 +181,11 @@ class Outcome(NamedTuple):
             duration_ns=_from_milliseconds(spans[0]),
             first_byte_ns=_from_milliseconds(spans[1]),
             host=_host(
-                (request["authority"] or _first_host(request["headers"])) if request else None,
-                (server["ip"], server["port"]) if server else None,
-            ),
-            path=statement_pattern(Statement(db["system"], db["operation"], db["text"]))
-            if db
+                (request["authority"] or _first_host(request["headers"])) if request else None
+            )
+            or server,
+            path=statement_pattern(statement)
+            if statement
             else path_pattern(request["target"] if request else None),
             method=_cut(db["operation"] if db else request["method"] if request else None),
             status=status,
@@ -195,6 +204,9 @@ class Outcome(NamedTuple):
             model=_cut((call["response_model"] or call["model"]) if call else None),
             input_tokens=usage.get("input_tokens"),
             output_tokens=usage.get("output_tokens"),
+            role=line["role"],
+            server=server,
+            sni=_cut_host(sni),
         )
 
 
@@ -227,13 +239,20 @@ def _from_milliseconds(span_ms: float | None) -> int | None:
     return round(span_ms * 1000) * 1000
 
 
-def _host(sent: str | None, server: tuple[str, int] | None) -> str | None:
-    if sent:
-        return sent[:_MOST_HOST_CHARACTERS].lower()
-    if server is None:
-        return None
-    ip, port = server
-    return f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
+def _host(sent: str | None) -> str | None:
+    return sent[:_MOST_HOST_CHARACTERS].lower() if sent else None
+
+
+def _cut_host(sni: str | None) -> str | None:
+    return sni[:_MOST_HOST_CHARACTERS] if sni else None
+
+
+def _shown(address: Address | None) -> str | None:
+    return None if address is None else str(address)
+
+
+def _shown_object(address: dict[str, Any] | None) -> str | None:
+    return None if address is None else str(Address(address["ip"], address["port"]))
 
 
 def _first_host(headers: list[list[str | None]]) -> str | None:

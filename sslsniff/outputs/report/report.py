@@ -26,7 +26,7 @@ from sslsniff.statistics.outcome import Outcome
 
 Object = dict[str, Any]
 
-_GROUPINGS = ("host", "path", "comm", "status", "protocol", "model")
+_GROUPINGS = ("host", "path", "comm", "role", "server", "sni", "status", "protocol", "model")
 _MOST_GROUPS = 200
 """Rows of each table of statistics."""
 

@@ -130,7 +130,7 @@ def test_the_views(play: Play) -> None:
         view = keyboard.app.query_one(StatisticsView)
         await keyboard.press("g")
         assert "localhost:38697 /bytes/{}" in keyboard.text
-        for shown in ("curl 22804", "200", "http/2"):
+        for shown in ("curl 22804", "client 127.0.0.1:38697", " localhost ", "200", "http/2"):
             await keyboard.press("g")
             assert shown in keyboard.text
             assert view.table.rows[0].count == 8

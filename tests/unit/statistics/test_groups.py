@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sslsniff.statistics.groups import Group, Groups
-from sslsniff.statistics.outcome import KEYS, Outcome
+from sslsniff.statistics.keys import KEYS
+from sslsniff.statistics.outcome import Outcome
 
 PLAIN = Outcome(
     time_ns=1_000_000_000,

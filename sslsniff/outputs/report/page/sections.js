@@ -1,7 +1,9 @@
 "use strict";
 // The sections of the page, in their order. One without content is left out.
 
-const GROUPINGS = { host: "Host", path: "Path", comm: "Process", status: "Status", protocol: "Protocol", model: "Model" };
+const GROUPINGS = { host: "Host", path: "Path", comm: "Process", role: "Side", server: "Server", sni: "Server name", status: "Status", protocol: "Protocol", model: "Model" };
+// With one value, a table of these says no more than the summary.
+const OF_SEVERAL = ["role", "server", "sni"];
 const MOST_CONNECTIONS = 300;
 
 function figure(name, value, isBad) {
@@ -63,7 +65,7 @@ function modelsSection() {
 
 function groupTable(name, title) {
   const rows = capture.groups[name];
-  if (!rows?.length) return null;
+  if (!rows?.length || (rows.length < 2 && OF_SEVERAL.includes(name))) return null;
   const hasTokens = name === "model";
   const columns = [
     { title, kind: "wide", value: (row) => row.key, show: (row) => (row.rest ? "all others" : searchButton(name, row.key, name === "status" ? (row.key ?? NO_STATUS) : row.key)) },

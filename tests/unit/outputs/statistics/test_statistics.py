@@ -6,15 +6,16 @@ from typing import Any
 
 import pytest
 
-from sslsniff.core.model import Exchange, Process
+from sslsniff.core.model import Address, Exchange, Process
 from sslsniff.core.sink import Summary
 from sslsniff.decoders.databases.statement import Statement
 from sslsniff.decoders.inner.models.model_call import ModelCall, TokenUsage
+from sslsniff.decoders.messages import Side
 from sslsniff.outputs.statistics.statistics_json import StatisticsJson
 from sslsniff.outputs.statistics.statistics_text import MOST_ROWS, StatisticsTable
 from sslsniff.statistics.groups import MOST_GROUPS, ORDERS
 from sslsniff.statistics.options import SORT_BY
-from tests.unit.exchanges import START_NS, exchange, request, response
+from tests.unit.exchanges import START_NS, connection, exchange, request, response
 
 HOSTILE = "\x1b]0;gone\x07\r\n\u202e\u4f60"
 
@@ -167,6 +168,27 @@ def test_a_statement_is_ok_or_failed() -> None:
     # Statements have no response, so none of its classes.
     assert whole["statuses"] == {"2xx": 1, "none": 4}
     assert whole["statements"] == {"ok": 2, "failed": 1}
+
+
+def test_hops_are_told_apart_by_side_and_server() -> None:
+    """A proxy, watched: it serves on one port and asks another server; and that server."""
+    made = []
+    for role, near, far in (
+        (Side.SERVER, 443, 40001),
+        (Side.CLIENT, 40002, 8443),
+        (Side.SERVER, 8443, 40002),
+    ):
+        hop = connection()
+        hop.role, hop.sni = role, "shop"
+        hop.local, hop.remote = Address("::1", near), Address("::1", far)
+        made.append(exchange(request(), response(), hop))
+    groups = [each["group"] for each in objects(made, "role", "server", "sni")]
+    assert groups == [
+        {"role": "client", "server": "[::1]:8443", "sni": "shop"},
+        {"role": "server", "server": "[::1]:443", "sni": "shop"},
+        {"role": "server", "server": "[::1]:8443", "sni": "shop"},
+        {},
+    ]
 
 
 def test_bytes_that_were_lost() -> None:
