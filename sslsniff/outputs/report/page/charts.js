@@ -7,6 +7,7 @@ const PHASE_COLOURS = { domain: Object.keys(PHASES), range: Object.keys(PHASES).
 const BINS_A_DECADE = 8;
 const FEWEST = 5;
 const WATERFALL_ROWS = 60;
+const LABEL_CHARACTERS = 38;
 
 const counts = { label: "exchanges", grid: true, nice: true, tickFormat: (count) => (Number.isInteger(count) ? count.toLocaleString("en") : "") };
 
@@ -94,9 +95,10 @@ function waterfallChart(caption, rows, stalls) {
 
 function waterfallLabel(row) {
   const stream = row.stream === null ? "" : `${row.stream}  `;
-  const target = row.target ?? "?";
-  const title = titleOf(row, target.length > 32 ? `${target.slice(0, 31)}…` : target);
-  return shown(`${stream}${title} ${row.status ?? "-"}`);
+  const title = titleOf(row, row.target ?? "?");
+  // Its middle is cut: the end of a statement has its parameters.
+  const cut = title.length > LABEL_CHARACTERS ? `${title.slice(0, LABEL_CHARACTERS - 16)}…${title.slice(-15)}` : title;
+  return shown(`${stream}${cut} ${row.status ?? "-"}`);
 }
 
 // The parts of an exchange whose times are known, in milliseconds from its beginning.

@@ -427,6 +427,9 @@ def test_a_statement_is_ok_or_failed_and_says_its_operation_once(
             Statement("postgresql", "UPDATE", "UPDATE stock SET reserved = 1"),
             Statement("postgresql", "SELECT", "SELECT nothing", error="no such column"),
             Statement("mysql", "PING"),
+            Statement(
+                "mysql", "SELECT", "SELECT name, price FROM goods WHERE id = ?", parameters=[7]
+            ),
         ):
             made = exchange(None, None, protocol=statement.system)
             made.statement, made.stream, made.first_byte_ns = statement, None, made.ended_ns
@@ -440,6 +443,7 @@ def test_a_statement_is_ok_or_failed_and_says_its_operation_once(
         "UPDATE stock SET reserved = 1 ok",
         "SELECT nothing failed",
         "PING ok",
+        "SELECT name, price FRO…ERE id = ?  [7] ok",
         "GET /a 200",
         "GET /b -",
     ]
