@@ -67,5 +67,10 @@ FILTER: Option[str | None] = Option(
     setting=("watch", "filter"),
     is_usual=True,
 )
-FILTER_OR_WORD = replace(FILTER, parse=expression_or_word)
+FILTER_OR_WORD = replace(
+    FILTER,
+    parse=expression_or_word,
+    help="show only exchanges that match, such as '~slow 1s', or whose URL has a word"
+    " (docs/filters.md)",
+)
 """For a command that watches nothing: a single word is neither a command nor a program."""
