@@ -67,9 +67,9 @@ class ExchangeRow:
     """
 
     __slots__ = (
-        *("comm", "connection", "duration", "error", "first_byte", "is_whole", "line", "messages"),
-        *("method", "missing", "number", "pid", "protocol", "remark", "response_bytes", "size"),
-        *("statement_status", "status", "stream", "time", "url"),
+        *("comm", "connection", "duration", "error", "first_byte", "is_statement", "is_whole"),
+        *("line", "messages", "method", "missing", "number", "pid", "protocol", "remark"),
+        *("response_bytes", "size", "statement_status", "status", "stream", "time", "url"),
     )
 
     def __init__(self, number: int, connection: ConnectionRow) -> None:
@@ -85,6 +85,7 @@ class ExchangeRow:
         self.duration = self.first_byte = float(UNKNOWN)
         self.missing = 0
         self.error = self.remark = self.statement_status = ""
+        self.is_statement = False
         self.line: bytes | None = None
         self.messages: list[bytes] | tuple[()] = ()
         self.is_whole = True
@@ -133,6 +134,7 @@ class ExchangeRow:
             self.status = _or_unknown(response["status"])
             self.response_bytes = response["body"]["size"]
         if "db" in shown:
+            self.is_statement = True
             statement = statements.statement_of(shown["db"])
             self.method = statement.operation or "?"
             self.url = statements.shown_statement(statement)
@@ -145,6 +147,23 @@ class ExchangeRow:
     def is_open(self) -> bool:
         """Whether the exchange has not ended yet."""
         return self.line is None
+
+    @property
+    def is_failed(self) -> bool:
+        """Whether it ended early, or failed by its status."""
+        failed = self.status >= 400 or self.statement_status == statements.FAILED
+        return failed or bool(self.error)
+
+    @property
+    def shown_status(self) -> str:
+        """Its status for people: a dash if it has none, dots while it is open."""
+        if self.is_open:
+            return "..."
+        return self.statement_status or ("-" if self.status == UNKNOWN else str(self.status))
+
+    def title(self, target: str) -> str:
+        """Return the method and ``target``; the text of a statement already has its method."""
+        return target if self.is_statement and target else f"{self.method or '?'} {target}"
 
 
 def _or_unknown(number: Any) -> Any:

@@ -17,6 +17,7 @@ from sslsniff.outputs.lines.terminal import TerminalSink
 from sslsniff.screen.captured.capture_store import Store
 from sslsniff.screen.captured.rebuilt_exchanges import exchange_of
 from sslsniff.screen.contents.exchange_panes import exchange_lines
+from sslsniff.screen.contents.stream_diagrams import waterfall_lines
 from sslsniff.statistics.outcome import Outcome
 from tests.unit.captures import READ, WRITE, Taker
 from tests.unit.decoders.databases.database_wires import (
@@ -187,6 +188,13 @@ def test_the_screen_and_a_report_show_statements(tmp_path: Path) -> None:
     assert lines[0] == text
     assert {"rows: 3", "user: app", "$1: 42", "$2: NULL", "  FROM users WHERE id = $1"} <= {*lines}
     assert exchange_of(json.loads(row.line)).statement is not None
+    bars = [line.text for line in waterfall_lines(row.connection, [*store.rows.values()], 80)][2:]
+    assert [bar[8:34].rstrip() for bar in bars] == [
+        " ok SELECT name FROM user…",
+        " ok UPDATE a SET b = 1",
+        "failed SELECT \\x1b",
+        "  - COMMIT",
+    ]
 
     taker = Taker(tmp_path / "capture.pcapng")
     steps = [(WRITE if side is C else READ, step) for side, step in WIRE]
