@@ -223,7 +223,11 @@ _NUMBERS: dict[str, Callable[[Exchange], int | None]] = {
 
 
 class _Least(NamedTuple):
-    """What ``value_of`` returns must be at least; ``parse`` reads it. ``kind``: for people."""
+    """An operator that takes the least value that matches.
+
+    ``parse`` reads it; ``kind`` and ``example`` say what it is. ``value_of`` returns an exchange's
+    value; None: it is not known.
+    """
 
     kind: str
     example: str

@@ -1,4 +1,4 @@
-"""What exchanges can be grouped by; imported by every start, so nothing else is here."""
+"""What exchanges can be grouped by. Every start imports this: nothing else is here."""
 
 KEYS = (
     "host",
