@@ -229,7 +229,7 @@ class ScreenApp(App[None]):
             waits = "..." if view.list.waits else ""
             stored = f"{self._store.ended - self._store.dropped.exchanges:,}"
             if self.view == "statistics":
-                yield f"these figures are of all {self._store.ended:,}, whatever matches"
+                yield f"figures of all {self._store.ended:,}, not only of those that match"
             else:
                 yield f"{len(view.list.rows):,}{waits} of {stored} match {escape(self._expression)}"
         if view.marked:

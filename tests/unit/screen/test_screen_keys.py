@@ -216,7 +216,7 @@ def test_a_filter(play: Play) -> None:
         assert [row.number for row in keyboard.table.rows] == [1, 2]
         assert "2 of 8 match ~u bytes/[12]000 & ~c 200" in keyboard.text
         await keyboard.press("3")
-        assert "these figures are of all 8, whatever matches" in keyboard.text
+        assert "figures of all 8, not only of those that match" in keyboard.text
         await keyboard.press("1")
         await keyboard.press("slash", "ctrl+u", "enter")
         assert len(keyboard.table.rows) == 8
