@@ -17,15 +17,14 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import AnyStr, NamedTuple
+from typing import AnyStr
 
 from sslsniff.core.errors import FilterError
 from sslsniff.core.model import Address, Exchange, Process, Request, Response
 from sslsniff.core.statements import method_of
 from sslsniff.decoders.content import codings
 from sslsniff.decoders.messages import Header
-from sslsniff.forms.text import pieces
-from sslsniff.settings import values
+from sslsniff.filters.quantities import LEAST, Least
 
 Predicate = Callable[[Exchange], bool]
 
@@ -166,16 +165,6 @@ def _has_error(exchange: Exchange) -> bool:
     return exchange.error is not None or (statement is not None and statement.error is not None)
 
 
-def _duration_ns(exchange: Exchange) -> int | None:
-    return pieces.rounded_span_ns(exchange.started_ns, exchange.ended_ns)
-
-
-def _body_bytes(exchange: Exchange) -> int | None:
-    """Return the bytes of both bodies as sent; None for what is no request and no response."""
-    sizes = [message.body.size for message in _messages(exchange)]
-    return sum(sizes) if sizes else None
-
-
 def _is_answered(exchange: Exchange) -> bool:
     if exchange.statement is not None:
         return exchange.first_byte_ns is not None
@@ -220,26 +209,7 @@ _NUMBERS: dict[str, Callable[[Exchange], int | None]] = {
     "c": lambda exchange: exchange.response.status if exchange.response is not None else None,
     "pid": lambda exchange: exchange.connection.process.pid or None,
 }
-
-
-class _Least(NamedTuple):
-    """An operator that takes the least value that matches.
-
-    ``parse`` reads it; ``kind`` and ``example`` say what it is. ``value_of`` returns an exchange's
-    value; None: it is not known.
-    """
-
-    kind: str
-    example: str
-    parse: Callable[[str], int]
-    value_of: Callable[[Exchange], int | None]
-
-
-_LEAST: dict[str, _Least] = {
-    "size": _Least("a size", "64K", values.size, _body_bytes),
-    "slow": _Least("a duration", "1s", values.duration, _duration_ns),
-}
-OPERATORS = tuple(sorted((*_FLAGS, *_TEXTS, *_BODIES, *_NUMBERS, *_LEAST)))
+OPERATORS = tuple(sorted((*_FLAGS, *_TEXTS, *_BODIES, *_NUMBERS, *LEAST)))
 
 
 class _FilterParser:
@@ -315,8 +285,8 @@ class _FilterParser:
         self._at = found.end()
         if name in _NUMBERS:
             return self._equals(name)
-        if name in _LEAST:
-            return self._at_least(name, _LEAST[name])
+        if name in LEAST:
+            return self._at_least(name, LEAST[name])
         if name in _BODIES:
             self.wants_bodies = True
             return self._search_bytes(_BODIES[name])
@@ -329,7 +299,7 @@ class _FilterParser:
         wanted, number = int(argument), _NUMBERS[name]
         return lambda exchange: number(exchange) == wanted
 
-    def _at_least(self, name: str, least: _Least) -> Predicate:
+    def _at_least(self, name: str, least: Least) -> Predicate:
         example = f"such as ~{name} {least.example}"
         argument, at = self._argument(f"~{name} needs {least.kind}", example)
         try:

@@ -228,10 +228,9 @@ class ScreenApp(App[None]):
         if self._expression:
             waits = "..." if view.list.waits else ""
             stored = f"{self._store.ended - self._store.dropped.exchanges:,}"
-            if self.view == "statistics":
-                yield f"figures of all {self._store.ended:,}, not only of those that match"
-            else:
-                yield f"{len(view.list.rows):,}{waits} of {stored} match {escape(self._expression)}"
+            found = f"{len(view.list.rows):,}{waits} of {stored} match {escape(self._expression)}"
+            all_count = f"figures of all {self._store.ended:,}, not only of those that match"
+            yield all_count if self.view == "statistics" else found
         if view.marked:
             yield f"{len(view.marked):,} marked"
         if view.follows and code is None:
@@ -289,7 +288,7 @@ class ScreenApp(App[None]):
         field = _COMPLETED.get(operator)
         with self._store.lock:
             values = self._statistics.values(field) if field else ()
-            # A statement's status is a word, which ~c does not take.
+            # ~c takes numbers: no status of a statement.
             return [each for each in values if operator != "c" or each.isdecimal()]
 
     def action_keys(self) -> None:
