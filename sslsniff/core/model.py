@@ -198,6 +198,11 @@ class Connection:
         """Plaintext bytes that were not captured, in both directions."""
         return sum(self.missing.values())
 
+    @property
+    def captured_bytes(self) -> int:
+        """Plaintext bytes that were captured, in both directions."""
+        return self.bytes_read + self.bytes_written - self.missing_bytes
+
     def position(self, direction: Direction) -> int:
         """Return how many bytes passed in ``direction``, seen or lost."""
         return self.bytes_read if direction is Direction.READ else self.bytes_written

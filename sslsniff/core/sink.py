@@ -51,7 +51,9 @@ class HandshakeCounts:
 class Summary:
     """The figures of a whole capture.
 
-    ``exchanges``: None if nothing was decoded. ``shown``: those that matched a filter, if any.
+    ``exchanges``: None if nothing was decoded. ``shown``: those that matched a filter;
+    ``shown_connections``, ``shown_bytes``: connections with such an exchange, and their plaintext;
+    None without a filter. All other figures are of everything that was captured.
     ``joined``: connections whose beginning was not seen. ``unplaced_bytes``: of connections all of
     whose events were lost. ``left_out``: connections that sampling left out, counted nowhere else.
     ``not_probed``: None in capture files. ``began_ns``: when the first connection was seen.
@@ -65,6 +67,8 @@ class Summary:
     lossy_connections: list[Connection] = field(default_factory=list)
     unplaced_bytes: int = 0
     shown: int | None = None
+    shown_connections: int | None = None
+    shown_bytes: int | None = None
     joined: int = 0
     left_out: int | None = None
     not_probed: list[NotProbed] | None = None

@@ -10,6 +10,9 @@ from sslsniff.decoders.databases.statement import Parameter, Statement
 
 Object = dict[str, Any]
 
+OK, FAILED = "ok", "failed"
+"""How a statement ended; it has them where a response has its status."""
+
 _NO_TEXT = "(statement not seen)"
 
 # Words and quoted names stay, as do the numbers of parameters; literals go. A backslash before a
@@ -60,6 +63,16 @@ def method_of(exchange: Exchange) -> str | None:
     if exchange.statement is not None:
         return exchange.statement.operation
     return exchange.request.method if exchange.request is not None else None
+
+
+def status_of(statement: Statement, error: str | None, *, is_answered: bool) -> str | None:
+    """Return ``OK`` or ``FAILED``; None if it was not answered, or not to the end.
+
+    ``error``: why its exchange ended early, None if it did not.
+    """
+    if statement.error is not None:
+        return FAILED
+    return OK if is_answered and error is None else None
 
 
 def shown_statement(statement: Statement) -> str:

@@ -63,10 +63,14 @@ class FilteredSink(Sink):
         self.wants_plaintext = any(sink.wants_plaintext for sink in sinks)
         self.wants_stalls = any(sink.wants_stalls for sink in sinks)
         self._unmatched: dict[str, _Unmatched] = {}
+        self._matched: dict[str, Connection] = {}
+        """The open connections of which an exchange has matched."""
         self._waiting: OrderedDict[int, _WaitingHook] = OrderedDict()  # oldest first
         self._last_number = 0
         self._room_bytes = waiting_bytes
-        self._shown = 0
+        self._shown = self._shown_connections = 0
+        self._closed_bytes = 0
+        """The plaintext of connections that matched and are closed."""
         self._lost = Loss(LossCause.FILTER, 0, 0)
 
     def opened(self, connection: Connection, time_ns: int) -> None:
@@ -132,6 +136,8 @@ class FilteredSink(Sink):
         """See ``Sink``."""
         unmatched = self._unmatched.pop(connection.id, None)
         if unmatched is None:
+            self._matched.pop(connection.id, None)
+            self._closed_bytes += connection.captured_bytes
             self._call(lambda sink: sink.closed(connection, time_ns))
         else:
             self._release(unmatched)
@@ -143,7 +149,14 @@ class FilteredSink(Sink):
     def summary(self, summary: Summary) -> None:
         """See ``Sink``."""
         losses = [*summary.losses, self._lost] if self._lost.events else summary.losses
-        filtered = replace(summary, shown=self._shown, losses=losses)
+        open_bytes = sum(each.captured_bytes for each in self._matched.values())
+        filtered = replace(
+            summary,
+            shown=self._shown,
+            shown_connections=self._shown_connections,
+            shown_bytes=self._closed_bytes + open_bytes,
+            losses=losses,
+        )
         self._call(lambda sink: sink.summary(filtered))
 
     def deliveries(self) -> list[DeliveryCount]:
@@ -195,6 +208,8 @@ class FilteredSink(Sink):
         unmatched = self._unmatched.pop(connection.id, None)
         if unmatched is None:
             return
+        self._shown_connections += 1
+        self._matched[connection.id] = connection
         self._call(unmatched.opening)
         for gap in unmatched.gaps.values():
             self._lost.events += 1

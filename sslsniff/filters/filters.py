@@ -12,6 +12,7 @@ backslash keeps its meaning for the regex; before the quote mark it makes that a
 An operator does not match if what it tests is not known. (mitmproxy 12, "Filter expressions".)
 """
 
+import argparse
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -23,6 +24,7 @@ from sslsniff.core.model import Address, Exchange, Process, Request, Response
 from sslsniff.core.statements import method_of
 from sslsniff.decoders.content import codings
 from sslsniff.decoders.messages import Header
+from sslsniff.filters.quantities import LEAST, Least
 
 Predicate = Callable[[Exchange], bool]
 
@@ -207,7 +209,7 @@ _NUMBERS: dict[str, Callable[[Exchange], int | None]] = {
     "c": lambda exchange: exchange.response.status if exchange.response is not None else None,
     "pid": lambda exchange: exchange.connection.process.pid or None,
 }
-OPERATORS = tuple(sorted((*_FLAGS, *_TEXTS, *_BODIES, *_NUMBERS)))
+OPERATORS = tuple(sorted((*_FLAGS, *_TEXTS, *_BODIES, *_NUMBERS, *LEAST)))
 
 
 class _FilterParser:
@@ -283,6 +285,8 @@ class _FilterParser:
         self._at = found.end()
         if name in _NUMBERS:
             return self._equals(name)
+        if name in LEAST:
+            return self._at_least(name, LEAST[name])
         if name in _BODIES:
             self.wants_bodies = True
             return self._search_bytes(_BODIES[name])
@@ -294,6 +298,20 @@ class _FilterParser:
             raise self._error(f"~{name} takes a number", f"such as ~{name} 404", at)
         wanted, number = int(argument), _NUMBERS[name]
         return lambda exchange: number(exchange) == wanted
+
+    def _at_least(self, name: str, least: Least) -> Predicate:
+        example = f"such as ~{name} {least.example}"
+        argument, at = self._argument(f"~{name} needs {least.kind}", example)
+        try:
+            wanted = least.parse(argument)
+        except argparse.ArgumentTypeError:
+            raise self._error(f"~{name} takes {least.kind}", example, at) from None
+
+        def matches(exchange: Exchange) -> bool:
+            value = least.value_of(exchange)
+            return value is not None and value >= wanted
+
+        return matches
 
     def _search(self, texts: _Texts) -> Predicate:
         argument, at = self._argument("a regex is missing here", "quote it if it has spaces")

@@ -1,6 +1,7 @@
 """Options: which exchanges to show."""
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 from sslsniff.settings.option import Group, Kind, Option
@@ -22,23 +23,38 @@ COMMANDS = (
 def expression(text: str) -> str:
     """Return ``text``, a filter expression with an operator in it.
 
-    For mitmproxy a single word is a pattern of URLs; here it is more likely a mistyped command.
+    A single word is more likely a mistyped command, or a program to watch.
     Raises ``argparse.ArgumentTypeError``.
     """
     if "~" in text:
         return text
     if text in COMMANDS:
         raise argparse.ArgumentTypeError(f"the command {text} stands first")
-    if Path(text).is_file():
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is a file: sslsniff read FILE reads one file at a time"
-        )
+    _refuse_file(text)
     if text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is a number: repeat --pid for each process")
     raise argparse.ArgumentTypeError(
         f"{text!r} is no command ({', '.join(COMMANDS)}) and has no operator of a filter, such as"
-        f" '~u {text}'; a program to start comes after --"
+        f" '~u {text}'; a program to start comes after --, the name of one that runs after --comm"
     )
+
+
+def expression_or_word(text: str) -> str:
+    """Return ``text``, a filter expression, which may be a single word: a pattern of URLs.
+
+    Raises ``argparse.ArgumentTypeError``.
+    """
+    if "~" not in text:
+        _refuse_file(text)
+    return text
+
+
+def _refuse_file(text: str) -> None:
+    if Path(text).is_file():
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is a file: sslsniff read FILE reads one file at a time; as a filter, write"
+            f" '~u {text}'"
+        )
 
 
 FILTER: Option[str | None] = Option(
@@ -51,3 +67,10 @@ FILTER: Option[str | None] = Option(
     setting=("watch", "filter"),
     is_usual=True,
 )
+FILTER_OR_WORD = replace(
+    FILTER,
+    parse=expression_or_word,
+    help="show only exchanges that match, such as '~slow 1s', or whose URL has a word"
+    " (docs/filters.md)",
+)
+"""For a command that watches nothing: a single word is neither a command nor a program."""

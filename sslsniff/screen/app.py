@@ -227,7 +227,10 @@ class ScreenApp(App[None]):
         yield grouped(losses.bytes, "byte") + " lost" + (" (key 4)" if losses.bytes else "")
         if self._expression:
             waits = "..." if view.list.waits else ""
-            yield f"{len(view.list.rows):,}{waits} match {escape(self._expression)}"
+            stored = f"{self._store.ended - self._store.dropped.exchanges:,}"
+            found = f"{len(view.list.rows):,}{waits} of {stored} match {escape(self._expression)}"
+            all_count = f"figures of all {self._store.ended:,}, not only of those that match"
+            yield all_count if self.view == "statistics" else found
         if view.marked:
             yield f"{len(view.marked):,} marked"
         if view.follows and code is None:
@@ -284,7 +287,9 @@ class ScreenApp(App[None]):
     def _values(self, operator: str) -> Iterable[str]:
         field = _COMPLETED.get(operator)
         with self._store.lock:
-            return [*self._statistics.values(field)] if field else []
+            values = self._statistics.values(field) if field else ()
+            # ~c takes numbers: no status of a statement.
+            return [each for each in values if operator != "c" or each.isdecimal()]
 
     def action_keys(self) -> None:
         """Show all keys."""

@@ -25,7 +25,7 @@ _MOST_UID = (1 << 32) - 2  # (uid_t) -1 means nobody
 _LEAST_PROCESSOR = 0.01
 _MOST_LINE = (1 << 31) - 1
 _MOST_COUNT = 1_000_000_000
-_NANOSECONDS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+_NANOSECONDS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "m": 60_000_000_000}
 _SUFFIXES = {"k": 10, "m": 20, "g": 30}
 
 
@@ -87,12 +87,10 @@ def name(text: str) -> str:
 
 def size(text: str) -> int:
     """Return a size in bytes: ``text`` is a number, maybe with K, M or G (powers of 1024)."""
-    lowered = text.lower().removesuffix("ib").removesuffix("b")
-    shift = _SUFFIXES.get(lowered[-1:], 0)
-    number = lowered[:-1] if shift else lowered
-    if not number.isdecimal():
+    found = re.fullmatch(r"([0-9]{1,18})([kmg]?)(?:i?b)?", text.lower())
+    if not found:
         raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 65536, 64K or 16M")
-    return int(number) << shift
+    return int(found[1]) << _SUFFIXES.get(found[2], 0)
 
 
 def ring_size(text: str) -> int:
@@ -126,9 +124,11 @@ def seconds(text: str) -> int:
 
 def duration(text: str) -> int:
     """Return the nanoseconds of a duration in ``text``, such as 10ms."""
-    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ns|us|ms|s)", text)
+    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ns|us|ms|s|m)", text)
     if not found:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a duration such as 500us, 10ms or 1.5s")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a duration such as 500us, 10ms, 1.5s or 2m"
+        )
     return round(float(found[1]) * _NANOSECONDS[found[2]])
 
 

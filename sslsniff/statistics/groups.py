@@ -4,7 +4,8 @@ import operator
 from collections.abc import Callable, Sequence
 
 from sslsniff.statistics.durations import Durations
-from sslsniff.statistics.outcome import KEYS, Outcome
+from sslsniff.statistics.keys import KEYS
+from sslsniff.statistics.outcome import Outcome
 
 Key = tuple[str | int | None, ...]
 """The values of the fields by which exchanges are grouped, in their order."""
@@ -18,7 +19,7 @@ class Group:
 
     ``count``: how many exchanges. ``still_open``: how many had not ended when the capture did.
     ``errors``: see ``Outcome.is_failed``.
-    ``statuses``: how many had a status of each class, by its first digit; None: no status.
+    ``statuses``: how many had a status of each class: see ``Outcome.status_class``.
     ``request_bytes``, ``response_bytes``: bodies as sent. ``missing_bytes``: those not captured.
     ``first_byte``, ``total``: times until the response began, and until the end. Their ``count``
     is lower than that of exchanges if some times are not known.
@@ -46,7 +47,7 @@ class Group:
     def __init__(self, key: Key | None) -> None:
         self.key = key
         self.count = self.still_open = self.errors = 0
-        self.statuses: dict[int | None, int] = {}
+        self.statuses: dict[str, int] = {}
         self.request_bytes = self.response_bytes = self.missing_bytes = 0
         self.first_byte, self.total = Durations(), Durations()
         self.model_calls = self.input_tokens = self.output_tokens = 0
@@ -56,7 +57,7 @@ class Group:
         self.count += 1
         self.still_open += outcome.is_open
         self.errors += outcome.is_failed
-        self._count_status(None if outcome.status is None else outcome.status // 100, 1)
+        self._count_status(outcome.status_class, 1)
         self.request_bytes += outcome.request_bytes
         self.response_bytes += outcome.response_bytes
         self.missing_bytes += outcome.missing_bytes
@@ -78,7 +79,7 @@ class Group:
         self.first_byte.merge(other.first_byte)
         self.total.merge(other.total)
 
-    def _count_status(self, status: int | None, count: int) -> None:
+    def _count_status(self, status: str, count: int) -> None:
         self.statuses[status] = self.statuses.get(status, 0) + count
 
 

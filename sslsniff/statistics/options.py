@@ -4,6 +4,7 @@ import argparse
 
 from sslsniff.settings.asked import Asked
 from sslsniff.settings.option import Option, choice, flag, value
+from sslsniff.statistics.keys import DEFAULT_KEYS, KEYS
 
 
 def group_keys(text: str) -> tuple[str, ...]:
@@ -11,8 +12,6 @@ def group_keys(text: str) -> tuple[str, ...]:
 
     Raises ``argparse.ArgumentTypeError``.
     """
-    from sslsniff.statistics.outcome import KEYS
-
     names = tuple(dict.fromkeys(text.split(",")))
     for each in names:
         if each not in KEYS:
@@ -25,8 +24,7 @@ GROUP_BY: Option[tuple[str, ...]] = value(
     "--group-by",
     group_keys,
     "KEYS",
-    "what --stats groups by: host, path, comm, pid, status, protocol, method, model, error"
-    " (default: host,method,path)",
+    f"what --stats groups by: {', '.join(KEYS)} (default: {','.join(DEFAULT_KEYS)})",
     default=(),
 )
 SORT_BY = choice(

@@ -3,9 +3,9 @@
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from sslsniff.core.model import TLS_PROTOCOL, Exchange
+from sslsniff.core.model import TLS_PROTOCOL, Address, Exchange
 from sslsniff.core.sink import CAPTURE_ENDED
-from sslsniff.core.statements import method_of, without_literals
+from sslsniff.core.statements import method_of, statement_of, status_of, without_literals
 from sslsniff.decoders.databases.statement import Statement
 from sslsniff.forms.grpc_calls import call_of
 from sslsniff.forms.text import pieces
@@ -14,15 +14,15 @@ from sslsniff.statistics.path_patterns import path_pattern
 if TYPE_CHECKING:
     from sslsniff.forms.json.short_lines import ShortExchange
 
-KEYS = ("host", "path", "comm", "pid", "status", "protocol", "method", "model", "error")
-"""The fields of an ``Outcome`` by which exchanges can be grouped."""
-
 _MOST_CHARACTERS = 100
 """The length to which texts from the wire are cut; a host has 253 at most (RFC 1035)."""
 _MOST_HOST_CHARACTERS = 260
 
 _END_NOT_SEEN = (CAPTURE_ENDED, "evicted: ", "over ")
 """How the errors of exchanges begin whose end was not seen: they lasted longer than is known."""
+
+NO_STATUS = "none"
+"""The class of exchanges without a status: without a response, or with one that was not seen."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -38,11 +38,14 @@ class Outcome(NamedTuple):
     if the request was not seen, the end was not seen, or the clock went back.
     ``host``: host and port as sent, in lower case; if no host was sent, the server's address and
     port. ``path``: see ``path_pattern``. ``comm``, ``pid``: the watched process.
+    ``status``: of the response; of a statement to a database see ``status_of``.
     ``request_bytes``, ``response_bytes``: bodies as sent. ``missing_bytes``: those not captured.
     ``error``: why it ended early, else the status of a failed gRPC call, or a model's error.
     ``is_open``: it had not ended when the capture did. That is no error.
     ``model``: the one that answered, else the one that was asked for; with the tokens, of model
     calls only.
+    ``role``: the side of the watched process. ``server``: the server's address and port. ``sni``:
+    the server's name in the handshake.
     """
 
     time_ns: int
@@ -51,7 +54,7 @@ class Outcome(NamedTuple):
     host: str | None
     path: str
     method: str | None
-    status: int | None
+    status: int | str | None
     protocol: str
     comm: str | None
     pid: int | None
@@ -63,32 +66,47 @@ class Outcome(NamedTuple):
     model: str | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
+    role: str | None = None
+    server: str | None = None
+    sni: str | None = None
 
     @property
     def is_failed(self) -> bool:
         """Whether it counts as an error: it has one, or a status of 400 or more."""
-        return self.error is not None or (self.status is not None and self.status >= 400)
+        return self.error is not None or (isinstance(self.status, int) and self.status >= 400)
+
+    @property
+    def status_class(self) -> str:
+        """The class of its status, such as ``2xx``; a statement's status; ``NO_STATUS``."""
+        if isinstance(self.status, int):
+            return f"{self.status // 100}xx"
+        return self.status or NO_STATUS
 
     @classmethod
     def of(cls, exchange: Exchange) -> Self:
         """Return the figures of an exchange that ended."""
         request, response = exchange.request, exchange.response
-        process, server = exchange.connection.process, exchange.connection.server
+        connection = exchange.connection
+        process, server = connection.process, _shown(connection.server)
         error, call, grpc = exchange.error, exchange.model_call, call_of(exchange)
         statement = exchange.statement
         start_ns = exchange.started_ns if request is not None or statement is not None else None
         end_ns = None if _is_unfinished(error) else exchange.ended_ns
-        status = grpc.status if grpc else None
+        grpc_status = grpc.status if grpc else None
+        status: int | str | None = response.status if response else None
+        if statement is not None:
+            is_answered = exchange.first_byte_ns is not None
+            status = status_of(statement, error, is_answered=is_answered)
         return cls(
             time_ns=exchange.started_ns // 1000 * 1000,
-            duration_ns=_span(start_ns, end_ns),
-            first_byte_ns=_span(start_ns, exchange.first_byte_ns),
-            host=_host(request.host_and_port if request else None, server),
+            duration_ns=pieces.rounded_span_ns(start_ns, end_ns),
+            first_byte_ns=pieces.rounded_span_ns(start_ns, exchange.first_byte_ns),
+            host=_host(request.host_and_port if request else None) or server,
             path=statement_pattern(statement)
             if statement
             else _path(request.target if request else None, exchange.protocol),
             method=_cut(method_of(exchange)),
-            status=response.status if response else None,
+            status=status,
             protocol=exchange.protocol[:_MOST_CHARACTERS],
             comm=process.comm if process.is_known else None,
             pid=process.pid if process.is_known else None,
@@ -97,28 +115,33 @@ class Outcome(NamedTuple):
             missing_bytes=exchange.missing_bytes,
             error=_error(
                 error,
-                status.name if status and status.code else None,
+                grpc_status.name if grpc_status and grpc_status.code else None,
                 call.error if call else statement.error if statement else None,
             ),
             is_open=error == CAPTURE_ENDED,
             model=_cut((call.answered_by or call.model) if call else None),
             input_tokens=call.usage.input if call else None,
             output_tokens=call.usage.output if call else None,
+            role=connection.role and connection.role.value,
+            server=server,
+            sni=_cut_host(connection.sni),
         )
 
     @classmethod
-    def of_short(cls, line: "ShortExchange", origin: dict[str, Any]) -> Self:
+    def of_short(
+        cls, line: "ShortExchange", origin: dict[str, Any], sni: str | None = None
+    ) -> Self:
         """Return the same from a short line; ``origin``: an object of its connection."""
-        request, response, server, error = line.request, line.response, origin["server"], line.error
+        request, response, error = line.request, line.response, line.error
+        server = _shown_object(origin["server"])
         start_ns = line.started_ns if request is not None else None
         return cls(
             time_ns=line.started_ns // 1000 * 1000,
-            duration_ns=_span(start_ns, None if _is_unfinished(error) else line.ended_ns),
-            first_byte_ns=_span(start_ns, line.first_byte_ns),
-            host=_host(
-                request.host if request else None,
-                (server["ip"], server["port"]) if server else None,
+            duration_ns=pieces.rounded_span_ns(
+                start_ns, None if _is_unfinished(error) else line.ended_ns
             ),
+            first_byte_ns=pieces.rounded_span_ns(start_ns, line.first_byte_ns),
+            host=_host(request.host if request else None) or server,
             path=_path(request.target if request else None, line.protocol),
             method=_cut(request.method if request else None),
             status=response.status if response else None,
@@ -130,17 +153,25 @@ class Outcome(NamedTuple):
             missing_bytes=line.missing_bytes,
             error=_error(error, None, None),
             is_open=error == CAPTURE_ENDED,
+            role=origin["role"],
+            server=server,
+            sni=_cut_host(sni),
         )
 
     @classmethod
-    def of_json(cls, line: dict[str, Any]) -> Self:
-        """Return the same from an ``exchange`` object of docs/json.md.
+    def of_json(cls, line: dict[str, Any], sni: str | None = None) -> Self:
+        """Return the same from an ``exchange`` object of docs/json.md, which has no ``sni``.
 
         Raises ``KeyError``, ``TypeError`` or ``ValueError`` if it is none.
         """
-        request, response, server = line["request"], line["response"], line["server"]
+        request, response, server = line["request"], line["response"], _shown_object(line["server"])
         error, call, grpc = line["error"], line.get("llm"), line.get("grpc")
         db = line.get("db")
+        statement = statement_of(db) if db else None
+        status: int | str | None = response["status"] if response else None
+        if statement is not None:
+            is_answered = line["first_byte_ms"] is not None
+            status = status_of(statement, error, is_answered=is_answered)
         spans = (line["duration_ms"], line["first_byte_ms"]) if request or db else (None, None)
         if _is_unfinished(error):
             spans = None, spans[1]
@@ -150,14 +181,14 @@ class Outcome(NamedTuple):
             duration_ns=_from_milliseconds(spans[0]),
             first_byte_ns=_from_milliseconds(spans[1]),
             host=_host(
-                (request["authority"] or _first_host(request["headers"])) if request else None,
-                (server["ip"], server["port"]) if server else None,
-            ),
-            path=statement_pattern(Statement(db["system"], db["operation"], db["text"]))
-            if db
+                (request["authority"] or _first_host(request["headers"])) if request else None
+            )
+            or server,
+            path=statement_pattern(statement)
+            if statement
             else path_pattern(request["target"] if request else None),
             method=_cut(db["operation"] if db else request["method"] if request else None),
-            status=response["status"] if response else None,
+            status=status,
             protocol=line["protocol"][:_MOST_CHARACTERS],
             comm=line["comm"],
             pid=line["pid"],
@@ -173,6 +204,9 @@ class Outcome(NamedTuple):
             model=_cut((call["response_model"] or call["model"]) if call else None),
             input_tokens=usage.get("input_tokens"),
             output_tokens=usage.get("output_tokens"),
+            role=line["role"],
+            server=server,
+            sni=_cut_host(sni),
         )
 
 
@@ -197,12 +231,6 @@ def _error(error: str | None, grpc_status: str | None, of_model: str | None) -> 
     return _cut(f"grpc: {grpc_status}" if grpc_status else of_model)
 
 
-def _span(start_ns: int | None, end_ns: int | None) -> int | None:
-    """Return ``span_ns`` rounded to microseconds, as JSON lines have it."""
-    span = pieces.span_ns(start_ns, end_ns)
-    return None if span is None else (span + 500) // 1000 * 1000
-
-
 def _time_ns(shown: str | None) -> int:
     """Return an RFC 3339 time in nanoseconds since the epoch; 0: it is not known."""
     if shown is None:
@@ -216,13 +244,20 @@ def _from_milliseconds(span_ms: float | None) -> int | None:
     return round(span_ms * 1000) * 1000
 
 
-def _host(sent: str | None, server: tuple[str, int] | None) -> str | None:
-    if sent:
-        return sent[:_MOST_HOST_CHARACTERS].lower()
-    if server is None:
-        return None
-    ip, port = server
-    return f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
+def _host(sent: str | None) -> str | None:
+    return sent[:_MOST_HOST_CHARACTERS].lower() if sent else None
+
+
+def _cut_host(sni: str | None) -> str | None:
+    return sni[:_MOST_HOST_CHARACTERS] if sni else None
+
+
+def _shown(address: Address | None) -> str | None:
+    return None if address is None else str(address)
+
+
+def _shown_object(address: dict[str, Any] | None) -> str | None:
+    return None if address is None else str(Address(address["ip"], address["port"]))
 
 
 def _first_host(headers: list[list[str | None]]) -> str | None:

@@ -9,7 +9,7 @@ from sslsniff.cli.options.command import Command
 from sslsniff.cli.options.output_list import OUTPUTS
 from sslsniff.cli.options.shared_options import FILTERS, OUTPUT_OPTIONS
 from sslsniff.destinations import options as destinations
-from sslsniff.filters.options import FILTER
+from sslsniff.filters.options import FILTER_OR_WORD
 from sslsniff.outputs.kafka.output import PROPERTIES, TOPIC
 from sslsniff.outputs.lines import options as lines
 from sslsniff.outputs.otlp.output import OTLP
@@ -72,7 +72,7 @@ READ = Command(
     name="sslsniff read",
     usage="sslsniff read FILE [FILTER] [OUTPUT]",
     description="Decode a capture file again.",
-    options=(FILE, JOBS, FILTER, *OUTPUT_OPTIONS),
+    options=(FILE, JOBS, FILTER_OR_WORD, *OUTPUT_OPTIONS),
     has_short_help=True,
     filters=_FILTERS,
     rules=(*output_rules.RULES, _jobs_write_lines),
@@ -99,7 +99,7 @@ REPORT_PAGE = Command(
     usage="sslsniff report FILE [-o PAGE] [FILTER]",
     description="Write a page for a browser about a capture file (docs/report.md).",
     options=(
-        *(FILE, FILTER, _PAGE),
+        *(FILE, FILTER_OR_WORD, _PAGE),
         replace(destinations.FORCE, help="overwrite an existing page", group=Group.NONE),
         *(replace(each, group=Group.NONE) for each in (*REPORT.options[1:], *_REDACTION)),
     ),
@@ -119,7 +119,7 @@ STATISTICS = Command(
     description="Count the exchanges of a capture file, and show how fast they were.",
     epilog="While capturing, --stats shows the same at the end (docs/statistics.md).",
     options=(
-        *(FILE, FILTER, statistics.GROUP_BY, statistics.SORT_BY, *_LINES, *_REDACTION),
+        *(FILE, FILTER_OR_WORD, statistics.GROUP_BY, statistics.SORT_BY, *_LINES, *_REDACTION),
         *(destinations.COLOR, destinations.END_WITHIN),
     ),
     titles={Group.OUTPUT: "OUTPUT"},
@@ -182,7 +182,7 @@ DECODE = Command(
     usage="sslsniff decode --kafka BROKERS --topic TOPIC --group GROUP [FILTER] [OUTPUT]",
     description="Decode plaintext that --kafka --raw wrote; several share the work.",
     options=(
-        *(FILTER, BROKERS, CONSUMERS),
+        *(FILTER_OR_WORD, BROKERS, CONSUMERS),
         *(replace(each, group=Group.SOURCE) for each in (TOPIC, PROPERTIES)),
         *(UNTIL_END, COMMIT_EVERY, lines.VERBOSE, *_LINES, *PARQUET.options, *OTLP.options),
         replace(lines.PRINT, help="with --parquet or --otlp, show exchanges as well"),

@@ -20,6 +20,8 @@ FILTERS = {
     "--port": "~dst :PORT",
     "--method": "~m METHOD",
     "--status": "~c CODE",
+    "--slow": "~slow DURATION",
+    "--slower": "~slow DURATION",
 }
 """Options of other tools -> a filter that does the same."""
 

@@ -213,6 +213,8 @@ def _sum_of(parts: list[Summary]) -> Summary:
             key=lambda connection: (connection.opened_ns, connection.id),
         ),
         shown=_sum_known(part.shown for part in parts),
+        shown_connections=_sum_known(part.shown_connections for part in parts),
+        shown_bytes=_sum_known(part.shown_bytes for part in parts),
         joined=sum(part.joined for part in parts),
         evictions=sum(part.evictions for part in parts),
     )

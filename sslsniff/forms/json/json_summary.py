@@ -40,6 +40,8 @@ class JsonSummary(Sink):
         }
         if summary.shown is not None:
             line["shown"] = summary.shown
+            line["shown_connections"] = summary.shown_connections
+            line["shown_bytes"] = summary.shown_bytes
         if summary.evictions:
             line["evictions"] = summary.evictions
         if summary.left_out is not None:

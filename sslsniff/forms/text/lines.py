@@ -245,9 +245,10 @@ def _status(response: Response | None) -> Field:
 
 
 def _outcome(exchange: Exchange, statement: Statement) -> Field:
-    if statement.error is not None:
-        return "failure", "err"
-    return (None, "-  ") if exchange.first_byte_ns is None else ("ok", "ok ")
+    is_answered = exchange.first_byte_ns is not None and exchange.ended_ns is not None
+    status = statements.status_of(statement, exchange.error, is_answered=is_answered)
+    style = {statements.OK: "ok", statements.FAILED: "failure"}.get(status or "")
+    return style, (status or "-").ljust(_WIDTHS["status"])
 
 
 def _size(exchange: Exchange) -> str:

@@ -64,6 +64,12 @@ def span_ns(start_ns: int | None, end_ns: int | None) -> int | None:
     return end_ns - start_ns
 
 
+def rounded_span_ns(start_ns: int | None, end_ns: int | None) -> int | None:
+    """Return ``span_ns`` in whole microseconds, as JSON lines have it."""
+    span = span_ns(start_ns, end_ns)
+    return None if span is None else (span + 500) // 1000 * 1000
+
+
 def duration_between(start_ns: int | None, end_ns: int | None) -> str:
     """Return ``span_ns`` in the unit that fits; ``?`` if it is not known."""
     span = span_ns(start_ns, end_ns)

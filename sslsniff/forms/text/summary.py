@@ -58,16 +58,7 @@ def _handshake_lines(summary: Summary) -> Iterator[str]:
 
 def summary_lines(summary: Summary) -> list[str]:
     """Return the lines with a capture's figures, and its losses by cause and connection."""
-    joined = f" ({summary.joined} joined in the middle)" if summary.joined else ""
-    figures = [
-        f"{counted(summary.connections, 'connection')}{joined}",
-        f"{pieces.size(summary.bytes)} of plaintext in {pieces.duration(summary.duration_ns)}",
-        f"{counted(sum(loss.bytes for loss in summary.losses), 'byte')} lost",
-    ]
-    if summary.exchanges is not None:
-        of = "" if summary.shown is None else f"{summary.shown} shown of "
-        figures.insert(0, f"{of}{counted(summary.exchanges, 'exchange')}")
-    lines = [", ".join(figures)]
+    lines = [", ".join(_figures(summary))]
     lines += _handshake_lines(summary)
     if summary.left_out is not None:
         lines.append(f"{counted(summary.left_out, 'connection')} left out by --sample")
@@ -96,3 +87,22 @@ def summary_lines(summary: Summary) -> list[str]:
         lines.append(f"  and {counted(unlisted, 'more connection')}")
     lines += [escape(str(each)) for each in summary.not_probed or ()]
     return lines
+
+
+def _figures(summary: Summary) -> Iterator[str]:
+    """Yield the figures; with a filter, what it let through of all, where that is known."""
+    is_filtered = summary.shown is not None
+    if summary.exchanges is not None:
+        of = f"{summary.shown} shown of " if is_filtered else ""
+        yield f"{of}{counted(summary.exchanges, 'exchange')}"
+    joined = ""
+    if summary.joined:
+        of = " of all" if is_filtered else ""
+        joined = f" ({summary.joined}{of} joined in the middle)"
+    of = f"{summary.shown_connections} of " if is_filtered else ""
+    yield f"{of}{counted(summary.connections, 'connection')}{joined}"
+    of = f"{pieces.size(summary.shown_bytes or 0)} of " if is_filtered else ""
+    plaintext = f"{of}{pieces.size(summary.bytes)} of plaintext"
+    yield f"{plaintext} in {pieces.duration(summary.duration_ns)}"
+    lost = counted(sum(loss.bytes for loss in summary.losses), "byte")
+    yield f"{lost} lost{' in all' if is_filtered else ''}"

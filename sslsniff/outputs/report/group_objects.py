@@ -32,12 +32,6 @@ def _group_object(groups: Groups, group: Group) -> Object:
         "model_calls": group.model_calls,
         "input_tokens": group.input_tokens,
         "output_tokens": group.output_tokens,
-        "statuses": {
-            "none" if status is None else f"{status}xx": count
-            for status, count in sorted(
-                group.statuses.items(), key=lambda each: (each[0] is None, each[0] or 0)
-            )
-        },
         "first_byte": _durations(group.first_byte),
         "total": _durations(group.total),
     }

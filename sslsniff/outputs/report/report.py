@@ -26,7 +26,7 @@ from sslsniff.statistics.outcome import Outcome
 
 Object = dict[str, Any]
 
-_GROUPINGS = ("host", "path", "comm", "status", "protocol", "model")
+_GROUPINGS = ("host", "path", "comm", "role", "server", "sni", "status", "protocol", "model")
 _MOST_GROUPS = 200
 """Rows of each table of statistics."""
 
@@ -177,13 +177,15 @@ def _row(exchange: Exchange, outcome: Outcome) -> list[object]:
             _span(started_ns, call.first_output_ns),
             [each.name for each in call.tool_calls[:10]],
         ],
+        exchange.statement is not None,
     ]
 
 
 def _target(exchange: Exchange) -> str | None:
-    """Return the target of a request, or a statement to a database."""
-    if exchange.statement is not None:
-        return cut(shown_statement(exchange.statement), _TARGET_CHARACTERS)
+    """Return the target of a request, or the text of a statement; without one, its first word."""
+    statement = exchange.statement
+    if statement is not None:
+        return cut(shown_statement(statement) or statement.operation or "", _TARGET_CHARACTERS)
     request = exchange.request
     return cut(request.target, _TARGET_CHARACTERS) if request and request.target else None
 
@@ -215,6 +217,8 @@ def _summary(summary: Summary) -> Object:
     return {
         "exchanges": summary.exchanges,
         "shown": summary.shown,
+        "shown_connections": summary.shown_connections,
+        "shown_bytes": summary.shown_bytes,
         "connections": summary.connections,
         "joined": summary.joined,
         "bytes": summary.bytes,

@@ -4,13 +4,17 @@ from collections.abc import Sequence
 from typing import Any, BinaryIO
 
 from sslsniff.core.sink import Summary
+from sslsniff.core.statements import FAILED, OK
 from sslsniff.forms.json.encoded_json import encoded_json
 from sslsniff.forms.text import pieces
 from sslsniff.outputs.statistics.statistics_sink import QUANTILES, StatisticsSink
 from sslsniff.statistics.durations import Durations
 from sslsniff.statistics.groups import Group, Groups
+from sslsniff.statistics.outcome import NO_STATUS
 
 Object = dict[str, Any]
+
+_OF_STATEMENTS = (OK, FAILED)
 
 
 class StatisticsJson(StatisticsSink):
@@ -46,15 +50,12 @@ def statistics_objects(groups: Groups, span_ns: int, order: str = "count") -> li
 
 
 def _figures(group: Group, rate: float | None) -> Object:
-    statuses = sorted(group.statuses.items(), key=lambda each: each[0] or 0)
     return {
         "exchanges": group.count,
         "rate": None if rate is None else round(rate, 3),
         "errors": group.errors,
         "open": group.still_open,
-        "statuses": {
-            "none" if status is None else f"{status}xx": count for status, count in statuses
-        },
+        "statuses": _response_statuses(group),
         "request_bytes": group.request_bytes,
         "response_bytes": group.response_bytes,
         "missing_bytes": group.missing_bytes,
@@ -63,7 +64,17 @@ def _figures(group: Group, rate: float | None) -> Object:
         "model_calls": group.model_calls,
         "input_tokens": group.input_tokens,
         "output_tokens": group.output_tokens,
+        "statements": {name: group.statuses.get(name, 0) for name in _OF_STATEMENTS},
     }
+
+
+def _response_statuses(group: Group) -> dict[str, int]:
+    """Return the counts by class; statements have no response, so no status of one."""
+    counts: dict[str, int] = {}
+    for name, count in sorted(group.statuses.items()):
+        name = NO_STATUS if name in _OF_STATEMENTS else name
+        counts[name] = counts.get(name, 0) + count
+    return counts
 
 
 def _spans(durations: Durations) -> Object:

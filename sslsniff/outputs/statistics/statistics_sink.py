@@ -5,10 +5,8 @@ from collections.abc import Sequence
 from sslsniff.core.model import Exchange, Handshake, handshake_exchange
 from sslsniff.core.sink import Sink
 from sslsniff.statistics.groups import Groups
+from sslsniff.statistics.keys import DEFAULT_KEYS
 from sslsniff.statistics.outcome import Outcome
-
-DEFAULT_KEYS = ("host", "method", "path")
-"""What exchanges are grouped by, if nothing else is asked for."""
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 """The quantiles that are shown, by their names."""

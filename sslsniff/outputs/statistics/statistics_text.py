@@ -140,9 +140,8 @@ def _remarks(groups: Groups, total: Group, hidden: Sequence[Group]) -> Iterator[
             f"{_OTHERS}: the first {len(groups.rows()) - 1} groups have rows of their own; these"
             f" {counted(groups.rest.count, 'exchange')} are in none of them"
         )
-    statuses = sorted(total.statuses.items(), key=lambda each: each[0] or 0)
     yield "status: " + ", ".join(
-        f"{count} {'none' if status is None else f'{status}xx'}" for status, count in statuses
+        f"{count} {status}" for status, count in sorted(total.statuses.items())
     )
     if total.still_open:
         yield f"{counted(total.still_open, 'exchange')} still open at the end"

@@ -63,12 +63,13 @@ class ExchangeRow:
 
     ``messages``: JSON lines of what was sent inside it. ``is_whole``: whether its bodies and
     messages are still stored. ``size``: the memory of the lines. Durations are in milliseconds.
+    ``status``: of the response; ``statement_status``: of a statement, see ``statements.status_of``.
     """
 
     __slots__ = (
-        *("comm", "connection", "duration", "error", "first_byte", "is_whole", "line", "messages"),
-        *("method", "missing", "number", "pid", "protocol", "remark", "response_bytes", "size"),
-        *("status", "stream", "time", "url"),
+        *("comm", "connection", "duration", "error", "first_byte", "is_statement", "is_whole"),
+        *("line", "messages", "method", "missing", "number", "pid", "protocol", "remark"),
+        *("response_bytes", "size", "statement_status", "status", "stream", "time", "url"),
     )
 
     def __init__(self, number: int, connection: ConnectionRow) -> None:
@@ -83,7 +84,8 @@ class ExchangeRow:
         self.status = self.response_bytes = UNKNOWN
         self.duration = self.first_byte = float(UNKNOWN)
         self.missing = 0
-        self.error = self.remark = ""
+        self.error = self.remark = self.statement_status = ""
+        self.is_statement = False
         self.line: bytes | None = None
         self.messages: list[bytes] | tuple[()] = ()
         self.is_whole = True
@@ -132,14 +134,36 @@ class ExchangeRow:
             self.status = _or_unknown(response["status"])
             self.response_bytes = response["body"]["size"]
         if "db" in shown:
-            self.method = shown["db"]["operation"] or "?"
-            self.url = statements.shown_statement(statements.statement_of(shown["db"]))
+            self.is_statement = True
+            statement = statements.statement_of(shown["db"])
+            self.method = statement.operation or "?"
+            self.url = statements.shown_statement(statement)
+            is_answered = shown["first_byte_ms"] is not None
+            status = statements.status_of(statement, shown["error"], is_answered=is_answered)
+            self.statement_status = status or ""
         self.remark = _remark(shown)
 
     @property
     def is_open(self) -> bool:
         """Whether the exchange has not ended yet."""
         return self.line is None
+
+    @property
+    def is_failed(self) -> bool:
+        """Whether it ended early, or failed by its status."""
+        failed = self.status >= 400 or self.statement_status == statements.FAILED
+        return failed or bool(self.error)
+
+    @property
+    def shown_status(self) -> str:
+        """Its status for people: a dash if it has none, dots while it is open."""
+        if self.is_open:
+            return "..."
+        return self.statement_status or ("-" if self.status == UNKNOWN else str(self.status))
+
+    def title(self, target: str) -> str:
+        """Return the method and ``target``; the text of a statement already has its method."""
+        return target if self.is_statement and target else f"{self.method or '?'} {target}"
 
 
 def _or_unknown(number: Any) -> Any:

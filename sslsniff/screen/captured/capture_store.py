@@ -130,13 +130,13 @@ class Store:
         connection = self.connections.get(short.connection) or self._connection(origin)
         row = self._open.pop((connection.id, short.stream), None) or self._add_row(connection)
         row.finish_short(line, short)
-        self._handle_ended(row, len(line), Outcome.of_short(short, origin))
+        self._handle_ended(row, len(line), Outcome.of_short(short, origin, connection.sni))
 
     def _handle_exchange_line(self, line: bytes, shown: Object) -> None:
         connection = self._connection(shown)
         row = self._open.pop((connection.id, shown["stream"]), None) or self._add_row(connection)
         row.finish(line, shown)
-        self._handle_ended(row, len(line), Outcome.of_json(shown))
+        self._handle_ended(row, len(line), Outcome.of_json(shown, connection.sni))
 
     def _handle_ended(self, row: ExchangeRow, size: int, outcome: Outcome) -> None:
         connection = row.connection

@@ -6,7 +6,12 @@ from sslsniff.core.errors import grouped
 from sslsniff.core.escaping import escape
 from sslsniff.forms.text import pieces
 from sslsniff.screen.captured.capture_process import PREFIX
-from sslsniff.screen.captured.capture_store import MOST_EXCHANGE_BYTES, MOST_EXCHANGES, Store
+from sslsniff.screen.captured.capture_store import (
+    MOST_EXCHANGE_BYTES,
+    MOST_EXCHANGES,
+    Object,
+    Store,
+)
 from sslsniff.screen.widgets.shown_line import (
     DIM,
     FAULT,
@@ -49,15 +54,21 @@ def _state(store: Store, command: str, exit_code: int | None) -> Iterable[ShownL
     yield named_line("state", state_of(exit_code), FAULT if exit_code else "bold")
     summary = store.summary
     if summary is not None:
-        said = (
-            f"{grouped(summary['exchanges'] or 0, 'exchange')},"
-            f" {grouped(summary['connections'], 'connection')}"
-            f" ({summary['joined_connections']} joined in the middle),"
-            f" {pieces.size(summary['bytes'])} of plaintext in {summary['duration_s']:.1f} s"
-        )
-        yield named_line("summary", said, "bold")
+        yield named_line("summary", ", ".join(_figures(summary)), "bold")
     else:
         yield named_line("so far", grouped(store.ended, "exchange"), "bold")
+
+
+def _figures(summary: Object) -> Iterable[str]:
+    """Yield the figures; where the capture has a filter, what it let through of all."""
+    is_filtered = "shown" in summary
+    of = f"{summary['shown']:,} shown of " if is_filtered else ""
+    yield of + grouped(summary["exchanges"] or 0, "exchange")
+    of = f"{summary['shown_connections']:,} of " if is_filtered else ""
+    joined = f"{summary['joined_connections']}{' of all' if is_filtered else ''}"
+    yield of + f"{grouped(summary['connections'], 'connection')} ({joined} joined in the middle)"
+    of = f"{pieces.size(summary['shown_bytes'])} of " if is_filtered else ""
+    yield of + f"{pieces.size(summary['bytes'])} of plaintext in {summary['duration_s']:.1f} s"
 
 
 def _losses(store: Store) -> Iterable[ShownLine]:

@@ -44,9 +44,7 @@ def exchange_lines(
 
     ``redacted`` returns text as it may be seen.
     """
-    is_statement = shown is not None and "db" in shown
-    before = "" if is_statement and row.url else f"{row.method or '?'} "
-    lines = [styled_line(escape(before + redacted(row.url)), "bold")]
+    lines = [styled_line(escape(row.title(redacted(row.url))), "bold")]
     lines += _facts(row, shown)
     if shown is None:
         return lines

@@ -9,8 +9,7 @@ from sslsniff.forms.text import pieces
 from sslsniff.screen.captured.capture_rows import UNKNOWN, ConnectionRow, ExchangeRow
 from sslsniff.screen.widgets.row_table import Column
 
-_OPEN = "..."
-_STATUS_STYLES = {1: "dim", 2: "green", 3: "yellow", 4: "bold red", 5: "bold red"}
+_STATUS_STYLES = {1: "dim", 2: "green", 3: "yellow"}
 
 
 def exchange_columns(shown: Callable[[str], str]) -> list[Column]:
@@ -20,7 +19,14 @@ def exchange_columns(shown: Callable[[str], str]) -> list[Column]:
         Column("Time", 8, lambda row: local_time(row.time), by("time"), 9),
         Column("Process", 12, _process, by("comm", "pid"), 5, style="cyan"),
         Column("Method", 6, _method, by("method"), 8, style="bold"),
-        Column("St", 3, _status, by("status"), 8, style=_status_style),
+        Column(
+            "Status",
+            6,
+            by("shown_status"),
+            by("status", "statement_status"),
+            8,
+            style=_status_style,
+        ),
         Column("Duration", 8, _duration, by("duration"), 7, is_number=True),
         Column("First", 8, _first_byte, by("first_byte"), 1, is_number=True),
         Column("Size", 8, _size, by("response_bytes"), 6, is_number=True),
@@ -69,14 +75,10 @@ def _method(row: ExchangeRow) -> str:
     return row.method or "?"
 
 
-def _status(row: ExchangeRow) -> str:
-    if row.is_open:
-        return _OPEN
-    return "-" if row.status == UNKNOWN else str(row.status)
-
-
 def _status_style(row: ExchangeRow) -> str:
-    return "bold red" if row.error else _STATUS_STYLES.get(row.status // 100, "dim")
+    if row.is_failed:
+        return "bold red"
+    return "green" if row.statement_status else _STATUS_STYLES.get(row.status // 100, "dim")
 
 
 def _url(row: ExchangeRow, shown: Callable[[str], str]) -> str:

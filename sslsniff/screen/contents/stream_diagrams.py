@@ -123,8 +123,7 @@ def _bar(
 ) -> ShownLine:
     """Return the line of an exchange; ``begin``: milliseconds, None if they are not known."""
     stream = "" if row.stream is None else str(row.stream)
-    status = "..." if row.is_open else "?" if row.status < 0 else str(row.status)
-    name = f"{stream:>6}{'>' if is_current else ' '} {status:>3} {row.method} {path}"
+    name = f"{stream:>6}{'>' if is_current else ' '} {row.shown_status:>3} {row.title(path)}"
     label = padded(cut_end(name, _LABEL_COLUMNS), _LABEL_COLUMNS)
     marked = [(0, len(label), "bold")] if is_current else []
     if begin is None:
@@ -139,5 +138,5 @@ def _bar(
     took = "?" if row.duration < 0 else pieces.duration(round(duration * 1e6))
     span = "" if row.is_open else f" {took}"
     at = len(label) + 1
-    color = "red" if row.error or row.status >= 400 else "green"
+    color = "red" if row.is_failed else "green"
     return ShownLine(f"{label} {bar}{span}", ((at, at + len(bar), color), *marked))

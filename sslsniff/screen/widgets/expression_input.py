@@ -36,6 +36,8 @@ _MEANINGS = {
     "proto": "the protocol",
     "q": "no response",
     "s": "a response",
+    "size": "at least so many bytes of bodies",
+    "slow": "took at least so long",
     "sql": "a statement to a database",
     "src": "the client's address",
     "t": "a content type",

@@ -25,6 +25,7 @@ def run(*arguments: str | Path, **environment: str) -> tuple[int, str, str]:
     [
         (("--port", "443"), "unknown argument --port: use a filter, '~dst :PORT'"),
         (("top", "--host", "a"), "unknown argument --host: use a filter, '~d NAME'"),
+        (("read", "f", "--slow", "1s"), "unknown argument --slow: use a filter, '~slow DURATION'"),
         (("-i", "eth0"), "unknown argument -i: "),
         (("-w", "x.pcap"), "unknown argument -w: "),
         (("--pdi", "6341"), "unknown argument --pdi: did you mean --pid?"),

@@ -3,8 +3,9 @@
 import pytest
 
 from sslsniff.capture.options import SAMPLE
-from sslsniff.cli.options.read_options import READ, REPORT_PAGE
-from sslsniff.cli.options.watch_options import WATCH
+from sslsniff.cli.options.command import Command
+from sslsniff.cli.options.read_options import DECODE, READ, REPORT_PAGE, STATISTICS
+from sslsniff.cli.options.watch_options import TOP, WATCH
 from sslsniff.destinations.options import OUTPUT
 from sslsniff.filters.options import FILTER
 from sslsniff.functions.options import CALLS
@@ -139,9 +140,38 @@ def test_outputs_that_contradict_themselves(
 
 
 def test_one_file_at_a_time(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in (READ, REPORT_PAGE, STATISTICS):
+        with pytest.raises(SystemExit):
+            command.parse([__file__, __file__])
+        error = capsys.readouterr().err
+        assert "is a file: sslsniff read FILE reads one file at a time" in error
+        assert f"write '~u {__file__}'" in error
+
+
+FROM_KAFKA = ["--kafka", "h:9092", "--topic", "t", "--group", "g"]
+
+
+@pytest.mark.parametrize("word", ["sku-17", "/api/v1", "top", "500", "(a"])
+@pytest.mark.parametrize(
+    ("command", "before"),
+    [(READ, ["f"]), (REPORT_PAGE, ["f"]), (STATISTICS, ["f"]), (DECODE, FROM_KAFKA)],
+)
+def test_a_word_is_a_filter_where_nothing_is_watched(
+    command: Command, before: list[str], word: str
+) -> None:
+    assert command.parse([*before, word])[FILTER] == word
+
+
+@pytest.mark.parametrize("command", [WATCH, TOP])
+def test_a_word_is_no_filter_where_processes_are_watched(
+    command: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It may be a mistyped command, or the name of a process."""
     with pytest.raises(SystemExit):
-        READ.parse([__file__, __file__])
-    assert "is a file: sslsniff read FILE reads one file at a time" in capsys.readouterr().err
+        command.parse(["--all", "nginx"])
+    error = capsys.readouterr().err
+    assert "has no operator of a filter, such as '~u nginx'" in error
+    assert "the name of one that runs after --comm" in error
 
 
 def test_a_value_that_is_none_is_given() -> None:

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from sslsniff.outputs.lines.terminal import TerminalSink
 from sslsniff.screen.captured.capture_store import Store
 from sslsniff.screen.captured.rebuilt_exchanges import exchange_of
 from sslsniff.screen.contents.exchange_panes import exchange_lines
+from sslsniff.screen.contents.stream_diagrams import waterfall_lines
 from sslsniff.statistics.outcome import Outcome
 from tests.unit.captures import READ, WRITE, Taker
 from tests.unit.decoders.databases.database_wires import (
@@ -58,7 +60,7 @@ def test_lines() -> None:
     assert after_prefix(shown(TerminalSink, WIRE)) == [
         "postgres  SELECT  ok  0.0 ms  3 rows  SELECT name FROM users WHERE id = $1  [42, NULL]",
         "postgres  UPDATE  ok  0.0 ms  1 row  UPDATE a SET b = 1",
-        "postgres  SELECT  err  0.0 ms  SELECT \\x1b  42703: no\\x0acolumn",
+        "postgres  SELECT  failed  0.0 ms  SELECT \\x1b  42703: no\\x0acolumn",
         "postgres  COMMIT  -  0.0 ms  COMMIT  connection closed",
     ]
 
@@ -110,6 +112,12 @@ def test_filters(expression: str, operations: list[str]) -> None:
     assert found == operations
 
 
+def _status(shown: dict[str, Any]) -> str | None:
+    if shown["db"]["error"] is not None:
+        return "failed"
+    return "ok" if shown["error"] is None else None
+
+
 def test_statistics_join_statements_that_are_alike() -> None:
     wire: list[Step] = [
         (C, resp(b"PING")),
@@ -123,6 +131,7 @@ def test_statistics_join_statements_that_are_alike() -> None:
         for each in said:
             outcome = Outcome.of_json(each)
             assert outcome.method == each["db"]["operation"]
+            assert outcome.status == _status(each)
             assert outcome.is_failed == (
                 each["db"]["error"] is not None or each["error"] is not None
             )
@@ -173,11 +182,19 @@ def test_the_screen_and_a_report_show_statements(tmp_path: Path) -> None:
     row, *_ = store.rows.values()
     text = "SELECT name FROM users WHERE id = $1  [42, NULL]"
     assert (row.method, row.url, row.remark) == ("SELECT", text, "3 rows")
+    assert [each.statement_status for each in store.rows.values()] == ["ok", "ok", "failed", ""]
     assert row.line is not None
     lines = [line.text for line in exchange_lines(row, json.loads(row.line))]
     assert lines[0] == text
     assert {"rows: 3", "user: app", "$1: 42", "$2: NULL", "  FROM users WHERE id = $1"} <= {*lines}
     assert exchange_of(json.loads(row.line)).statement is not None
+    bars = [line.text for line in waterfall_lines(row.connection, [*store.rows.values()], 80)][2:]
+    assert [bar[8:34].rstrip() for bar in bars] == [
+        " ok SELECT name FROM user…",
+        " ok UPDATE a SET b = 1",
+        "failed SELECT \\x1b",
+        "  - COMMIT",
+    ]
 
     taker = Taker(tmp_path / "capture.pcapng")
     steps = [(WRITE if side is C else READ, step) for side, step in WIRE]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from sslsniff.cli.main import main
 from sslsniff.core.losses import LossCause
 from sslsniff.core.model import Chunk, Connection, Direction, Exchange
 from sslsniff.core.sink import Sink, Summary
@@ -174,6 +175,39 @@ def test_it_wants_what_its_sinks_and_its_filter_want() -> None:
     assert FilteredSink(parse("~q"), [silent]).wants_messages
 
 
+def test_the_summary_counts_connections_that_match_and_their_plaintext() -> None:
+    """Closed ones and open ones; a byte that was not captured is no plaintext."""
+    recorder = Recorder()
+    sink = FilteredSink(parse("~u /yes"), [recorder])
+    numbered = [connection(number) for number in range(4)]
+    for number, on in enumerate(numbered):
+        sink.opened(on, 1)
+        on.bytes_read, on.bytes_written = 1000 << number, 1
+        on.missing = {LossCause.RING_FULL: 1}
+        for target in ("/no", "/no") if number == 3 else ("/yes", "/yes", "/no"):
+            sink.exchange(of(on, target))
+    sink.closed(numbered[0], 2)
+    sink.closed(numbered[3], 2)
+    numbered[1].bytes_read += 50
+    sink.summary(Summary(exchanges=11, connections=4, bytes=15_050))
+    [summary] = recorder.summaries
+    assert (summary.exchanges, summary.connections, summary.bytes) == (11, 4, 15_050)
+    assert (summary.shown, summary.shown_connections, summary.shown_bytes) == (6, 3, 7_050)
+
+
+@pytest.mark.parametrize("capture", sorted(PCAPS.glob("*.pcap*")), ids=lambda path: path.stem)
+def test_all_of_a_capture_is_all_of_its_plaintext(capture: Path, tmp_path: Path) -> None:
+    """What ``~all`` lets through is all of the connections that have exchanges."""
+    shown = tmp_path / "lines"
+    assert main(["read", str(capture), "~all", "--json", "-o", str(shown)]) == 0
+    lines = [json.loads(line) for line in shown.read_text().splitlines()]
+    summary = lines[-1]
+    ids = {each["connection"] for each in lines if each["type"] == "exchange"}
+    assert (summary["shown"], summary["shown_connections"]) == (summary["exchanges"], len(ids))
+    if len(ids) == summary["connections"]:
+        assert summary["shown_bytes"] == summary["bytes"] > 0
+
+
 def test_no_hook_goes_past_the_filter() -> None:
     hooks = {name for name in vars(Sink) if callable(getattr(Sink, name)) and name[0] != "_"}
     # Who opened the sinks closes them, and stores what they have; and nothing passes unseen.
@@ -215,7 +249,8 @@ def test_every_sink_is_filtered(capture: Path, tmp_path: Path) -> None:
     assert targets(capture, "~c 404 | ~u /c") == ["/b", "/c"]
     written = tmp_path / "written.pcapng"
     told = read(capture, "~c 404", "--pcap", written)
-    assert told.stderr.startswith("1 shown of 4 exchanges, 3 connections")
+    assert told.stderr.startswith("1 shown of 4 exchanges, 1 of 3 connections, ")
+    assert told.stderr.endswith("0 bytes lost in all\n")
     assert targets(written) == ["/a", "/b"]  # a capture has whole connections
     [whole] = replay(written)
     assert whole.connection.missing == {}
@@ -236,6 +271,11 @@ def test_every_sink_is_filtered(capture: Path, tmp_path: Path) -> None:
 def test_the_filter_may_stand_before_and_behind_options(capture: Path) -> None:
     assert targets(capture, "--max-body", "1M", "~c 404") == ["/b"]
     assert targets("--force", capture, "~c 404") == ["/b"]
+
+
+@pytest.mark.slow
+def test_a_word_after_the_file_is_a_filter_of_urls(capture: Path) -> None:
+    assert targets(capture, "/b$") == targets(capture, "~u /b$") == ["/b"]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sslsniff.core.errors import FilterError
-from sslsniff.core.model import Container, Exchange
+from sslsniff.core.model import Body, Container, Exchange
 from sslsniff.decoders.inner.models.model_call import ModelCall
 from sslsniff.filters.filters import OPERATORS, parse
 from sslsniff.forms.json.json_lines import JsonSink
@@ -126,6 +126,8 @@ def test_every_operator_of_mitmproxy_is_here_or_told_of() -> None:
         "model",
         "pid",
         "proto",
+        "size",
+        "slow",
         "sql",
         "tool",
         "unit",
@@ -212,6 +214,61 @@ def test_model_calls() -> None:
         assert not parse(text).matches(EXCHANGES[0])
 
 
+@pytest.mark.parametrize(
+    ("text", "matches"),
+    [
+        ("~slow 5ms", True),
+        ("~slow 5000us", True),
+        ("~slow 5.001ms", False),
+        ("~slow 1s", False),
+        ("~slow 1m", False),
+        ("~slow 0ns", True),
+    ],
+)
+def test_as_long_as_json_lines_say(text: str, matches: bool) -> None:
+    """5 ms, less 400 ns, is 5.0 in ``duration_ms``."""
+    made = exchange(request(), response())
+    assert made.ended_ns is not None
+    made.ended_ns -= 400
+    [line] = as_json([made])
+    assert isinstance(line, dict)
+    assert line["duration_ms"] == 5.0
+    assert parse(text).matches(made) is matches
+    made.ended_ns = None
+    assert not parse(text).matches(made)
+
+
+def test_a_minute_has_sixty_seconds() -> None:
+    made = exchange(request(), response())
+    made.ended_ns = made.started_ns + 60_000_000_000
+    assert parse("~slow 1m & ~slow 60s & !~slow 1.1m").matches(made)
+
+
+@pytest.mark.parametrize(
+    ("text", "matches"),
+    [
+        ("~size 2k", True),
+        ("~size 2048", True),
+        ("~size 2049", False),
+        ("~size 2KiB", True),
+        ("~size 1M", False),
+        ("~size 0", True),
+    ],
+)
+def test_bodies_of_both_sides_together(text: str, matches: bool) -> None:
+    made = exchange(request(body=bytes(1000)), response(body=bytes(1048)))
+    assert parse(text).matches(made) is matches
+    made.request = made.response = None  # as a statement to a database
+    assert not parse(text).matches(made)
+
+
+def test_a_body_counts_as_sent_also_if_it_is_not_stored() -> None:
+    made = exchange(request(), response())
+    assert made.response is not None
+    made.response.body = Body(size=70_000)
+    assert parse("~size 64k").matches(made)
+
+
 def test_a_server_name_is_a_domain() -> None:
     named = connection()
     named.sni = "host.example.com"
@@ -233,10 +290,10 @@ def test_websockets() -> None:
 @pytest.mark.parametrize("operator", [name for name in OPERATORS if name not in {"all", "http"}])
 def test_nothing_matches_what_is_not_known(operator: str) -> None:
     unknown = exchange(request(None, None, [(None, None)], authority=None), error=None)  # type: ignore[arg-type]
-    unknown.connection.local = unknown.connection.remote = None
+    unknown.connection.local = unknown.connection.remote = unknown.ended_ns = None
     unknown.connection.process.comm = ""
     unknown.response = response(None, [(None, None)])  # type: ignore[arg-type]
-    argument = "7777" if operator in {"c", "pid"} else "[a-z0-9]{2}"
+    argument = {"c": "7777", "pid": "7777", "slow": "0s", "size": "1"}.get(operator, "[a-z0-9]{2}")
     flags = {"a", "e", "q", "s", "websocket"}
     text = f"~{operator}" if operator in flags else f"~{operator} {argument}"
     known = {"s", "proto", "u"}  # the protocol always is, and of a URL that it is https
@@ -270,6 +327,15 @@ def test_only_operators_on_bodies_want_bodies() -> None:
         ("~c", "needs a number", 2),
         ("~c 20x", "takes a number", 3),
         ("~c \u0661", "takes a number", 3),
+        ("~slow", "~slow needs a duration: such as ~slow 1s", 5),
+        ("~slow abc", "~slow takes a duration: such as ~slow 1s", 6),
+        ("~m GET ~slow 10", "takes a duration", 13),
+        ("~slow -1s", "takes a duration", 6),
+        ("~slow \u0661s", "takes a duration", 6),
+        ("~size", "~size needs a size: such as ~size 64K", 5),
+        ("~size 1s", "~size takes a size: such as ~size 64K", 6),
+        ("~size \u0661", "takes a size", 6),
+        (f"~size {'9' * 5000}", "takes a size", 6),
         ("(~q & ~s", "never closed", 0),
         ("~q )", "nothing is open", 3),
         ("~u 'abc", "never closed", 3),
@@ -290,7 +356,7 @@ def test_an_error_names_its_place(text: str, said: str, position: int) -> None:
 
 
 @pytest.mark.tools
-@given(st.text(st.sampled_from(" ~abcdehmqstu!&|()'\"\\[*2x\n"), max_size=30))
+@given(st.text(st.sampled_from(" ~abcdehiklmoqstuwz!&|()'\"\\[*2x\n"), max_size=30))
 def test_no_text_raises_anything_else(text: str) -> None:
     with contextlib.suppress(FilterError):
         assert set(verdict(text)) <= {True, False}

@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TextIO
 
 import pytest
@@ -362,6 +363,28 @@ def _json_summary(summary: Summary) -> dict[str, Any]:
     JsonSink(stream).summary(summary)
     shown: dict[str, Any] = json.loads(stream.getvalue())
     return shown
+
+
+def test_summary_says_of_how_many() -> None:
+    """Of what a filter let through; what is of everything says so."""
+    whole = Summary(exchanges=10, connections=3, bytes=2_600, joined=2, duration_ns=1_000_000)
+    text = shown(SummarySink, lambda sink: sink.summary(whole))
+    assert text == (
+        "10 exchanges, 3 connections (2 joined in the middle), 2.6 kB of plaintext in 1.0 ms,"
+        " 0 bytes lost\n"
+    )
+    part = replace(whole, shown=4, shown_connections=1, shown_bytes=234)
+    text = shown(SummarySink, lambda sink: sink.summary(part))
+    assert text == (
+        "4 shown of 10 exchanges, 1 of 3 connections (2 of all joined in the middle),"
+        " 234 B of 2.6 kB of plaintext in 1.0 ms, 0 bytes lost in all\n"
+    )
+    line = json.loads(shown(json_sink, lambda sink: sink.summary(part)))
+    assert {name: line[name] for name in ("shown", "shown_connections", "shown_bytes")} == {
+        "shown": 4,
+        "shown_connections": 1,
+        "shown_bytes": 234,
+    }
 
 
 def test_summary_tells_what_sampling_left_out() -> None:

@@ -9,9 +9,11 @@ import pytest
 
 from sslsniff.core.losses import LossCause
 from sslsniff.core.model import Chunk, Connection, Direction
+from sslsniff.core.sink import Summary
 from sslsniff.decoders.messages import Frame, Side
 from sslsniff.screen.captured import capture_store
 from sslsniff.screen.captured.capture_store import Store
+from sslsniff.screen.contents.capture_lines import capture_lines
 from tests.unit.exchanges import START_NS, connection, exchange, request, response
 from tests.unit.screen.captured_lines import event_line, exchange_line, written
 
@@ -125,6 +127,20 @@ def test_what_is_not_known_is_left_out() -> None:
     store.feed(b"not JSON\n")
     assert store.rows == {}
     assert [*store.notes] == ["a line of the capture is not JSON: b'not JSON\\n'"]
+
+
+def test_the_summary_of_a_filtered_capture_says_of_how_many() -> None:
+    store = Store()
+    part = Summary(
+        exchanges=10, connections=3, bytes=2_600, joined=2, duration_ns=10**9,
+        shown=4, shown_connections=1, shown_bytes=234,
+    )  # fmt: skip
+    store.feed(written(lambda sink: sink.summary(part)))
+    lines = [line.text for line in capture_lines(store, "sslsniff read f x", 0)]
+    assert (
+        "summary: 4 shown of 10 exchanges, 1 of 3 connections (2 of all joined in the middle),"
+        " 234 B of 2.6 kB of plaintext in 1.0 s"
+    ) in lines
 
 
 @pytest.mark.parametrize("name", ["http1-keep-alive", "http2-joined-in-the-middle"])

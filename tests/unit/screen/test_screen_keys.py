@@ -130,7 +130,7 @@ def test_the_views(play: Play) -> None:
         view = keyboard.app.query_one(StatisticsView)
         await keyboard.press("g")
         assert "localhost:38697 /bytes/{}" in keyboard.text
-        for shown in ("curl 22804", "200", "http/2"):
+        for shown in ("curl 22804", "client 127.0.0.1:38697", " localhost ", "200", "http/2"):
             await keyboard.press("g")
             assert shown in keyboard.text
             assert view.table.rows[0].count == 8
@@ -214,7 +214,10 @@ def test_a_filter(play: Play) -> None:
         await keyboard.press("tab")  # completes the status that was seen
         await keyboard.press("enter")
         assert [row.number for row in keyboard.table.rows] == [1, 2]
-        assert "2 match ~u bytes/[12]000 & ~c 200" in keyboard.text
+        assert "2 of 8 match ~u bytes/[12]000 & ~c 200" in keyboard.text
+        await keyboard.press("3")
+        assert "figures of all 8, not only of those that match" in keyboard.text
+        await keyboard.press("1")
         await keyboard.press("slash", "ctrl+u", "enter")
         assert len(keyboard.table.rows) == 8
         await keyboard.press("slash", "escape")

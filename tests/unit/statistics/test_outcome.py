@@ -12,7 +12,8 @@ from sslsniff.core.model import Address, Body, Connection, Exchange, Process, Re
 from sslsniff.decoders.inner.models.model_call import ModelCall, TokenUsage
 from sslsniff.decoders.messages import Headers, Side
 from sslsniff.forms.json.json_lines import JsonSink
-from sslsniff.statistics.outcome import KEYS, Outcome
+from sslsniff.statistics.keys import KEYS
+from sslsniff.statistics.outcome import Outcome
 from tests.unit.exchanges import START_NS, connection, exchange, request, response
 
 texts = st.text(max_size=300)
@@ -109,6 +110,8 @@ def test_all_figures() -> None:
         response_bytes=5,
         missing_bytes=2,
         error=None,
+        role="client",
+        server="127.0.0.1:8443",
     )
     assert outcome.is_failed
     assert set(KEYS) < set(Outcome._fields)
@@ -127,6 +130,19 @@ def test_without_a_host_the_servers_address() -> None:
     assert Outcome.of(exchange(request(authority=None), on=near)).host == "[::1]:443"
     near.role = None
     assert Outcome.of(exchange(request(authority=None), on=near)).host is None
+
+
+@pytest.mark.parametrize(
+    ("role", "server"), [(Side.CLIENT, "127.0.0.1:8443"), (Side.SERVER, "127.0.0.1:40001")]
+)
+def test_the_side_of_the_process_and_the_server(role: Side, server: str) -> None:
+    near = connection()
+    near.role, near.sni = role, "api.example.org"
+    made = exchange(request(), on=near)
+    outcome = Outcome.of(made)
+    assert (outcome.role, outcome.server, outcome.sni) == (role.value, server, near.sni)
+    assert Outcome.of_json(json_line(made), near.sni) == outcome
+    assert Outcome.of_json(json_line(made)).sni is None  # its line does not have it
 
 
 def test_what_is_not_known_is_none() -> None:

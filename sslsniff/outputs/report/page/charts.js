@@ -1,13 +1,13 @@
 "use strict";
 // The charts, by Observable Plot: SVG with real text, in the colours of the page's style.
 
-const KINDS = Object.keys(KIND_NAMES);
 const KIND_COLOURS = { domain: KINDS, range: KINDS.map((kind) => `var(--${kind})`) };
 const PHASES = { send: "request sent", wait: "waiting for the response", receive: "response received", stall: "stalled by flow control" };
 const PHASE_COLOURS = { domain: Object.keys(PHASES), range: Object.keys(PHASES).map((phase) => `var(--${phase})`) };
 const BINS_A_DECADE = 8;
 const FEWEST = 5;
 const WATERFALL_ROWS = 60;
+const LABEL_CHARACTERS = 38;
 
 const counts = { label: "exchanges", grid: true, nice: true, tickFormat: (count) => (Number.isInteger(count) ? count.toLocaleString("en") : "") };
 
@@ -28,9 +28,10 @@ function colourKey(names) {
   return element("ul", { class: "key" }, Object.entries(names).map(([name, text]) => element("li", { class: `swatch-${name}` }, text)));
 }
 
+// Returns the classes of status in `rows` by their kinds, such as { ok: "2xx, ok" }.
 function kindsIn(rows) {
-  const present = new Set(rows.map(kindOf));
-  return Object.fromEntries(Object.entries(KIND_NAMES).filter(([kind]) => present.has(kind)));
+  const classes = d3.group([...new Set(rows.map(statusClass))].sort(), (name) => KIND_OF_CLASS[name] ?? "none");
+  return Object.fromEntries(KINDS.filter((kind) => classes.has(kind)).map((kind) => [kind, classes.get(kind).join(", ")]));
 }
 
 // How many exchanges began when, by status.
@@ -94,8 +95,10 @@ function waterfallChart(caption, rows, stalls) {
 
 function waterfallLabel(row) {
   const stream = row.stream === null ? "" : `${row.stream}  `;
-  const target = row.target ?? "?";
-  return shown(`${stream}${row.method ?? "?"} ${target.length > 32 ? `${target.slice(0, 31)}…` : target} ${row.status ?? "-"}`);
+  const title = titleOf(row, row.target ?? "?");
+  // Its middle is cut: the end of a statement has its parameters.
+  const cut = title.length > LABEL_CHARACTERS ? `${title.slice(0, LABEL_CHARACTERS - 16)}…${title.slice(-15)}` : title;
+  return shown(`${stream}${cut} ${row.status ?? "-"}`);
 }
 
 // The parts of an exchange whose times are known, in milliseconds from its beginning.

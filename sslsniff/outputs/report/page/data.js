@@ -35,6 +35,7 @@ const exchanges = JSON.parse(textOf("rows")).map((row, index) => ({
     firstOutputMs: milliseconds(row[17][4]),
     tools: row[17][5],
   },
+  isStatement: row[18],
 }));
 
 function milliseconds(us) {
@@ -50,15 +51,22 @@ function partOf(id, exchange) {
   return line ? JSON.parse(line) : null;
 }
 
-const STATUS_KINDS = { 2: "ok", 3: "redirect", 4: "client-error", 5: "server-error" };
-const KIND_NAMES = {
-  ok: "2xx",
-  redirect: "3xx",
-  "client-error": "4xx",
-  "server-error": "5xx",
-  none: "1xx, or none",
-};
+const NO_STATUS = "no status";
+// The kinds of exchanges, each with a colour, by the class of their status.
+const KINDS = ["ok", "redirect", "client-error", "server-error", "none"];
+const KIND_OF_CLASS = { "2xx": "ok", "3xx": "redirect", "4xx": "client-error", "5xx": "server-error", ok: "ok", failed: "server-error" };
+
+// Returns such as 2xx; of a statement to a database ok or failed.
+function statusClass(exchange) {
+  const { status } = exchange;
+  return typeof status === "number" ? `${Math.floor(status / 100)}xx` : (status ?? NO_STATUS);
+}
 
 function kindOf(exchange) {
-  return STATUS_KINDS[Math.floor((exchange.status ?? 0) / 100)] ?? "none";
+  return KIND_OF_CLASS[statusClass(exchange)] ?? "none";
+}
+
+// Returns the method and the target; the text of a statement already has its method.
+function titleOf(exchange, target) {
+  return exchange.isStatement ? target : `${exchange.method ?? "?"} ${target}`;
 }

@@ -16,7 +16,7 @@ function openDetail(number, neighbours) {
   const bodies = partOf("bodies", exchange);
   const content = element("div", null,
     element("div", { class: "bar" },
-      element("h2", { id: "detail-title", tabindex: "-1" }, `${exchange.method ?? "?"} ${head?.request?.url ?? exchange.target ?? "(request not seen)"}`),
+      element("h2", { id: "detail-title", tabindex: "-1" }, titleOf(exchange, head?.request?.url ?? exchange.target ?? "(request not seen)")),
       step(-1, "Previous"), step(1, "Next"), button("Close", () => dialog.close(), { class: "button" })),
     factTable(null, exchangeFacts(exchange, head)),
     head ? null : element("p", { class: "warning" }, "Headers and bodies of this exchange were left out, to limit the page's size."),

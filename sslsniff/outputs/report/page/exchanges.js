@@ -19,6 +19,9 @@ const FIELDS = {
   host: (row) => row.host,
   path: (row) => row.path,
   comm: (row) => row.connection.comm,
+  role: (row) => row.connection.role,
+  server: (row) => ({ client: row.connection.remote, server: row.connection.local })[row.connection.role],
+  sni: (row) => row.connection.sni,
   status: (row) => row.status,
   protocol: (row) => row.protocol,
   model: (row) => row.model?.name,
@@ -70,7 +73,7 @@ function exchangesSection() {
   const words = element("input", { type: "search", id: "search", autocomplete: "off", spellcheck: "false" });
   const failed = element("input", { type: "checkbox", id: "failed" });
   const form = element("form", { role: "search" },
-    element("label", null, "Search: words, or host: path: comm: status: protocol: model: connection: error:", words),
+    element("label", null, `Search: words, or ${Object.keys(FIELDS).map((name) => `${name}:`).join(" ")}`, words),
     element("label", { class: "inline" }, failed, "only errors"));
   const heads = COLUMNS.map((column) => element("th", { scope: "col", class: column.kind }, button(column.title, () => {
     list.order = { column, down: list.order.column === column ? !list.order.down : column.kind === "number" };

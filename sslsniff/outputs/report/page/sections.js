@@ -1,33 +1,45 @@
 "use strict";
 // The sections of the page, in their order. One without content is left out.
 
-const GROUPINGS = { host: "Host", path: "Path", comm: "Process", status: "Status", protocol: "Protocol", model: "Model" };
+const GROUPINGS = { host: "Host", path: "Path", comm: "Process", role: "Side", server: "Server", sni: "Server name", status: "Status", protocol: "Protocol", model: "Model" };
+// With one value, a table of these says no more than the summary.
+const OF_SEVERAL = ["role", "server", "sni"];
 const MOST_CONNECTIONS = 300;
 
 function figure(name, value, isBad) {
   return element("div", { class: isBad ? "bad" : null }, element("dt", null, name), element("dd", null, value));
 }
 
+const FILTERED = "A figure “of” another one is what the filter let through, of all. A connection counts, with all of its plaintext, if an exchange on it matches. "
+  + "Duration, bytes lost and libraries that were not probed are of the whole capture. All other figures are of the exchanges that match.";
+
+// Returns a figure of what is shown; with a filter, of how much in all: `whole`.
+function ofAll(part, whole, text) {
+  return capture.summary?.shown == null ? text(whole) : `${text(part)} of ${text(whole)}`;
+}
+
 function summarySection() {
   const { summary, total } = capture;
   const lost = summary ? d3.sum(summary.losses, (loss) => loss.bytes) : null;
   const failed = total.errors;
+  const number = (count) => count.toLocaleString("en");
   const figures = [
-    figure("Exchanges", total.count.toLocaleString("en")),
-    total.rate ? figure("A second", total.rate.toFixed(total.rate < 10 ? 2 : 0)) : null,
+    figure("Exchanges", ofAll(total.count, summary?.exchanges ?? total.count, number)),
+    total.rate ? figure("Exchanges/s", total.rate.toFixed(total.rate < 10 ? 2 : 0)) : null,
     figure("Errors", failed.toLocaleString("en"), failed > 0),
-    summary && figure("Connections", summary.connections.toLocaleString("en")),
-    summary && figure("Plaintext", size(summary.bytes)),
-    summary && figure("Lasted", duration(summary.duration_ns / 1e6)),
+    summary && figure("Connections", ofAll(summary.shown_connections, summary.connections, number)),
+    summary && figure("Plaintext", ofAll(summary.shown_bytes, summary.bytes, size)),
+    summary && figure("Duration", duration(summary.duration_ns / 1e6)),
     figure("Median time", duration(total.total.p50)),
     figure("p99 time", duration(total.total.p99)),
     total.model_calls ? figure("Model calls", total.model_calls.toLocaleString("en")) : null,
     total.model_calls ? figure("Tokens in, out", `${total.input_tokens.toLocaleString("en")}, ${total.output_tokens.toLocaleString("en")}`) : null,
     lost === null ? null : figure("Bytes lost", lost.toLocaleString("en"), lost > 0),
-    summary?.not_probed ? figure("Not probed", counted(summary.not_probed.length, "library", "libraries"), summary.not_probed.length > 0) : null,
+    summary?.not_probed?.length ? figure("Not probed", counted(summary.not_probed.length, "library", "libraries"), true) : null,
   ];
   const warning = summary ? null : element("p", { class: "warning" }, "The capture ended by an error: what was lost is not known.");
-  return [warning, element("dl", { class: "figures" }, figures), exchanges.length ? activityChart() : null];
+  const filtered = summary?.shown == null ? null : element("p", { class: "note" }, FILTERED);
+  return [warning, element("dl", { class: "figures" }, figures), filtered, exchanges.length ? activityChart() : null];
 }
 
 function modelsSection() {
@@ -53,12 +65,12 @@ function modelsSection() {
 
 function groupTable(name, title) {
   const rows = capture.groups[name];
-  if (!rows?.length) return null;
+  if (!rows?.length || (rows.length < 2 && OF_SEVERAL.includes(name))) return null;
   const hasTokens = name === "model";
   const columns = [
-    { title, kind: "wide", value: (row) => row.key, show: (row) => (row.rest ? "all others" : searchButton(name, row.key)) },
+    { title, kind: "wide", value: (row) => row.key, show: (row) => (row.rest ? "all others" : searchButton(name, row.key, name === "status" ? (row.key ?? NO_STATUS) : row.key)) },
     { title: "Exchanges", kind: "number", value: (row) => row.count, show: (row) => row.count.toLocaleString("en") },
-    { title: "A second", kind: "number", value: (row) => row.rate, show: (row) => row.rate?.toFixed(2) ?? "" },
+    { title: "Exchanges/s", kind: "number", value: (row) => row.rate, show: (row) => row.rate?.toFixed(2) ?? "" },
     { title: "Errors", kind: "number", value: (row) => row.errors, show: (row) => element("span", { class: row.errors ? "server-error" : null }, row.errors.toLocaleString("en")) },
     ...["p50", "p90", "p99", "max"].map((key) => ({ title: key, kind: "number", value: (row) => row.total[key], show: (row) => duration(row.total[key]) })),
     { title: "First byte p50", kind: "number", value: (row) => row.first_byte.p50, show: (row) => duration(row.first_byte.p50) },

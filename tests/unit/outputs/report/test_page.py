@@ -13,9 +13,11 @@ from sslsniff import decode
 from sslsniff.core.escaping import escape, escape_lines
 from sslsniff.core.model import Exchange
 from sslsniff.core.sink import FlowControlStall
+from sslsniff.decoders.databases.statement import Statement
 from sslsniff.decoders.messages import Side
 from sslsniff.outputs.report.report import ReportSink
 from sslsniff.statistics.outcome import Outcome
+from tests.unit.captures import READ, WRITE, Taker, answer, get
 from tests.unit.exchanges import exchange, request, response
 from tests.unit.outputs.report.hostile import write_hostile
 from tests.unit.outputs.report.many import EXCHANGES, write_many
@@ -382,6 +384,82 @@ def test_it_says_what_is_not_in_it(browser: Browser, tmp_path: Path) -> None:
     browser.run("openDetail(0, list.found)")
     detail = browser.run("return document.getElementById('detail').textContent")
     assert "Headers and bodies of this exchange were left out" in detail
+    assert_quiet(browser)
+
+
+FIGURES = """
+return Object.fromEntries([...document.querySelectorAll(".figures > div")].map((tile) =>
+  [tile.querySelector("dt").textContent, tile.querySelector("dd").textContent]));
+"""
+
+
+@pytest.mark.heavy
+def test_filtered_figures_say_of_how_many(browser: Browser, tmp_path: Path) -> None:
+    taker = Taker(tmp_path / "a.pcapng")
+    steps = [(WRITE, get("/a")), (READ, answer(b"a")), (WRITE, get("/b")), (READ, answer(b"b"))]
+    taker.take([*steps])
+    taker.take([(WRITE, get("/c")), (READ, answer(bytes(5000)))])
+    taker.close()
+    write_report(tmp_path / "a.pcapng", tmp_path / "all.html")
+    browser.open(tmp_path / "all.html")
+    whole = browser.run(FIGURES)
+    assert (whole["Exchanges"], whole["Connections"], whole["Plaintext"]) == ("3", "2", "5.4 kB")
+    summary = "return document.getElementById('summary').textContent"
+    assert "what the filter let through" not in browser.run(summary)
+    write_report(tmp_path / "a.pcapng", tmp_path / "part.html", "~u /a")
+    browser.open(tmp_path / "part.html")
+    part = browser.run(FIGURES)
+    assert (part["Exchanges"], part["Connections"]) == ("1 of 3", "1 of 2")
+    assert part["Plaintext"] == f"{sum(len(data) for _, data in steps)} B of 5.4 kB"
+    assert part["Duration"] == whole["Duration"]
+    assert "Duration, bytes lost and libraries that were not probed are" in browser.run(summary)
+    assert_quiet(browser)
+
+
+@pytest.mark.heavy
+def test_a_statement_is_ok_or_failed_and_says_its_operation_once(
+    browser: Browser, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.html"
+    with path.open("wb") as file:
+        report: ReportSink = sink(file)
+        for statement in (
+            Statement("postgresql", "UPDATE", "UPDATE stock SET reserved = 1"),
+            Statement("postgresql", "SELECT", "SELECT nothing", error="no such column"),
+            Statement("mysql", "PING"),
+            Statement(
+                "mysql", "SELECT", "SELECT name, price FROM goods WHERE id = ?", parameters=[7]
+            ),
+        ):
+            made = exchange(None, None, protocol=statement.system)
+            made.statement, made.stream, made.first_byte_ns = statement, None, made.ended_ns
+            report.exchange(made)
+        report.exchange(exchange(request(target="/a"), response()))
+        report.exchange(exchange(request(target="/b"), None, error="connection closed"))
+        report.close()
+    browser.open(path)
+    labels = browser.run("return exchanges.map(waterfallLabel)")
+    assert labels == [
+        "UPDATE stock SET reserved = 1 ok",
+        "SELECT nothing failed",
+        "PING ok",
+        "SELECT name, price FRO…ERE id = ?  [7] ok",
+        "GET /a 200",
+        "GET /b -",
+    ]
+    legend = browser.run(
+        "return [...document.querySelector('.key').children].map((x) => x.textContent)"
+    )
+    assert legend == ["2xx, ok", "failed", "no status"]
+    by_status = browser.run(
+        "return [...document.querySelectorAll('#groups caption')].filter((caption) =>"
+        " caption.textContent === 'By status').flatMap((caption) =>"
+        " [...caption.parentElement.tBodies[0].rows].map((row) => row.cells[0].textContent))"
+    )
+    assert sorted(by_status) == ["200", "failed", "no status", "ok"]
+    browser.run("openDetail(0, list.found)")
+    title = browser.run("return document.getElementById('detail-title').textContent")
+    assert title == "UPDATE stock SET reserved = 1"
     assert_quiet(browser)
 
 

@@ -118,7 +118,10 @@ def test_a_filter_and_redaction_hold_for_it(tmp_path: Path) -> None:
     write_report(tmp_path / "a.pcapng", tmp_path / "all.html", "~u /a$")
     parts = Parts((tmp_path / "all.html").read_bytes())
     assert [row[8] for row in parts.rows] == ["/a"]
-    assert (parts.capture["filter"], parts.capture["summary"]["shown"]) == ("~u /a$", 1)
+    summary = parts.capture["summary"]
+    assert (parts.capture["filter"], summary["shown"]) == ("~u /a$", 1)
+    assert (summary["shown_connections"], summary["connections"]) == (1, 1)
+    assert summary["shown_bytes"] == summary["bytes"] > 0
     assert "s3cr3t" in parts.data["heads"]
     write_report(tmp_path / "a.pcapng", tmp_path / "blank.html", "--redact")
     assert b"s3cr3t" not in (tmp_path / "blank.html").read_bytes()

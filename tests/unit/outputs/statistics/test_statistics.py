@@ -6,14 +6,16 @@ from typing import Any
 
 import pytest
 
-from sslsniff.core.model import Exchange, Process
+from sslsniff.core.model import Address, Exchange, Process
 from sslsniff.core.sink import Summary
+from sslsniff.decoders.databases.statement import Statement
 from sslsniff.decoders.inner.models.model_call import ModelCall, TokenUsage
+from sslsniff.decoders.messages import Side
 from sslsniff.outputs.statistics.statistics_json import StatisticsJson
 from sslsniff.outputs.statistics.statistics_text import MOST_ROWS, StatisticsTable
 from sslsniff.statistics.groups import MOST_GROUPS, ORDERS
 from sslsniff.statistics.options import SORT_BY
-from tests.unit.exchanges import START_NS, exchange, request, response
+from tests.unit.exchanges import START_NS, connection, exchange, request, response
 
 HOSTILE = "\x1b]0;gone\x07\r\n\u202e\u4f60"
 
@@ -121,6 +123,7 @@ def test_as_json() -> None:
         "model_calls": 0,
         "input_tokens": 0,
         "output_tokens": 0,
+        "statements": {"ok": 0, "failed": 0},
     }
     assert (second["exchanges"], second["group"]["method"]) == (2, "POST")
     assert third["open"] == 1
@@ -142,8 +145,50 @@ def test_what_is_not_known() -> None:
     lines = table(made, "host", "comm", "status").splitlines()
     assert lines[3].split()[-3:] == ["-", "-", "-"]
     assert objects(made, "host", "status")[1]["group"] == {"host": None, "status": None}
-    assert "status: 1 none, 1 2xx" in lines
+    assert "status: 1 2xx, 1 none" in lines
     assert objects(made, "host")[-1]["statuses"] == {"none": 1, "2xx": 1}
+
+
+def statement(error: str | None = None, *, is_answered: bool = True) -> Exchange:
+    made = exchange(None, None)
+    made.statement = Statement("postgresql", "SELECT", "SELECT 1", error=error)
+    made.first_byte_ns = made.ended_ns if is_answered else None
+    return made
+
+
+def test_a_statement_is_ok_or_failed() -> None:
+    made = [statement(), statement(), statement("no such table"), statement(is_answered=False)]
+    made.append(exchange(request(), response(200)))
+    lines = table(made, "status").splitlines()
+    counts = {line.split()[-1]: line.split()[0] for line in lines[2:6]}
+    assert counts == {"ok": "2", "failed": "1", "200": "1", "-": "1"}
+    assert "status: 1 2xx, 1 failed, 1 none, 2 ok" in lines
+    first, *_, whole = objects(made, "status")
+    assert (first["group"], first["statements"]) == ({"status": "ok"}, {"ok": 2, "failed": 0})
+    # Statements have no response, so none of its classes.
+    assert whole["statuses"] == {"2xx": 1, "none": 4}
+    assert whole["statements"] == {"ok": 2, "failed": 1}
+
+
+def test_hops_are_told_apart_by_side_and_server() -> None:
+    """A proxy, watched: it serves on one port and asks another server; and that server."""
+    made = []
+    for role, near, far in (
+        (Side.SERVER, 443, 40001),
+        (Side.CLIENT, 40002, 8443),
+        (Side.SERVER, 8443, 40002),
+    ):
+        hop = connection()
+        hop.role, hop.sni = role, "shop"
+        hop.local, hop.remote = Address("::1", near), Address("::1", far)
+        made.append(exchange(request(), response(), hop))
+    groups = [each["group"] for each in objects(made, "role", "server", "sni")]
+    assert groups == [
+        {"role": "client", "server": "[::1]:8443", "sni": "shop"},
+        {"role": "server", "server": "[::1]:443", "sni": "shop"},
+        {"role": "server", "server": "[::1]:8443", "sni": "shop"},
+        {},
+    ]
 
 
 def test_bytes_that_were_lost() -> None:
