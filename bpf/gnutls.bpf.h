@@ -17,7 +17,7 @@ int gnutls_alert_enter(struct pt_regs *ctx)
 	keep_thread_stack(ctx);
 	const struct thread *thread = get_thread();
 	if (thread && (u32)PT_REGS_PARM2(ctx) == GNUTLS_AL_FATAL)
-		report_failure(ctx, thread, PT_REGS_PARM1(ctx), PT_REGS_PARM3(ctx), 0);
+		report_failure(PT_REGS_PARM1(ctx), layout_index(ctx), PT_REGS_PARM3(ctx), 0);
 	return 0;
 }
 

@@ -110,7 +110,7 @@ static __always_inline void report_go_alert(struct pt_regs *ctx, u64 object, u64
 	const struct thread *thread = get_thread();
 	u8 number = read_alert(alert);
 	if (thread && number != CLOSE_NOTIFY)
-		report_failure(ctx, thread, object, number, 0);
+		report_failure(object, layout_index(ctx), number, 0);
 }
 
 /* (*Conn).writeRecordLocked: conn, data, size, type. Write has found the connection whole when it calls this; if the socket

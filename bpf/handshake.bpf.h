@@ -32,26 +32,31 @@ static __always_inline int has_passed(u64 socket)
 	return tls && tls->is_probed;
 }
 
-/* Report that the library gives up a connection. `alert`: what it sends; -1: nothing. `error`: its own number. */
-static __always_inline void report_failure(void *ctx, const struct thread *thread, u64 object, s32 alert, s32 error)
+/* Report that the library gives up a connection. `index`: that of its layout. `alert`: what it sends; -1: nothing. `error`: its
+ * own number. A subprogram: the verifier checks it once. */
+SUBPROGRAM int report_failure(u64 object, u64 index, u64 alert, u64 error)
 {
+	u64 thread_id = bpf_get_current_pid_tgid();
+	const struct thread *thread = map_lookup(threads, &thread_id);
+	if (!thread)
+		return 0;
 	struct connection_key key = {.object = object, .pid = thread->pid};
 	const struct config *config = get_config();
-	struct connection *connection = get_connection(&key);
-	u32 index = layout_index(ctx);
-	const struct layout *layout = map_lookup(layouts, &index);
+	const struct connection *connection = map_lookup(connections, &key);
+	u32 layout_number = index;
+	const struct layout *layout = map_lookup(layouts, &layout_number);
 	if (!connection || !layout || !config || config->stopped || connection->left_out)
-		return;
+		return 0;
 	u64 id = connection->id;
 	u64 socket = likely_socket(thread, connection);
 	u8 from_start = connection->from_start;
 	s32 verified = connection->verified;
 	u8 has_data = connection->has_data || has_passed(socket);
 	if (!is_entry_of(connection, &key))
-		return;
+		return 0;
 	struct event_failure *event = ring_reserve(events, sizeof(struct event_failure));
 	if (!event)
-		return;
+		return 0;
 	__builtin_memset(event, 0, sizeof(*event));
 	fill_header(&event->opened.header, EVENT_FAILURE, thread->tid, id);
 	fill_opened(&event->opened, thread, object, layout, config);
@@ -73,6 +78,7 @@ static __always_inline void report_failure(void *ctx, const struct thread *threa
 		COPY_ADDRESSES(event, (const struct sock *)socket);
 	}
 	ring_submit(events, event);
+	return 0;
 }
 
 /* Report what the object of a connection without data says of its handshake, at its end. */
@@ -81,5 +87,5 @@ static __always_inline void report_unused(void *ctx, const struct thread *thread
 	struct connection_key key = {.object = object, .pid = thread->pid};
 	const struct connection *connection = map_lookup(connections, &key);
 	if (connection && !connection->has_data)
-		report_failure(ctx, thread, object, -1, error);
+		report_failure(object, layout_index(ctx), -1, error);
 }

@@ -89,7 +89,7 @@ int openssl_fatal_enter(struct pt_regs *ctx)
 	keep_thread_stack(ctx);
 	const struct thread *thread = get_thread();
 	if (thread)
-		report_failure(ctx, thread, PT_REGS_PARM1(ctx), PT_REGS_PARM2(ctx), PT_REGS_PARM3(ctx));
+		report_failure(PT_REGS_PARM1(ctx), layout_index(ctx), PT_REGS_PARM2(ctx), PT_REGS_PARM3(ctx));
 	return 0;
 }
 
@@ -100,6 +100,6 @@ int openssl_fatal_line_enter(struct pt_regs *ctx)
 	keep_thread_stack(ctx);
 	const struct thread *thread = get_thread();
 	if (thread)
-		report_failure(ctx, thread, PT_REGS_PARM1(ctx), PT_REGS_PARM2(ctx), PT_REGS_PARM4(ctx));
+		report_failure(PT_REGS_PARM1(ctx), layout_index(ctx), PT_REGS_PARM2(ctx), PT_REGS_PARM4(ctx));
 	return 0;
 }

@@ -160,7 +160,7 @@ int rustls_encrypt_enter(struct pt_regs *ctx)
 		u64 only = thread->plaintext.only.address;
 		u8 number = only ? read_alert(only) : CLOSE_NOTIFY;
 		if (number != CLOSE_NOTIFY)
-			report_failure(ctx, thread, key.object, number, 0);
+			report_failure(key.object, layout_index(ctx), number, 0);
 	}
 	if (connection && type == layout->application_data)
 		pass_plaintext(ctx, thread, &key, connection);
@@ -208,7 +208,7 @@ int rustls_decrypt_return(struct pt_regs *ctx)
 	bind_received(thread, &call, &key, connection);
 	u64 data = read_pointer(call.buffer + layout->result_data);
 	if (is_alert(layout, type, size) && read_alert(data) != CLOSE_NOTIFY)
-		report_failure(ctx, thread, key.object, -1, read_alert(data));
+		report_failure(key.object, layout_index(ctx), -1, read_alert(data));
 	struct slice only = {data, size};
 	thread->plaintext = (struct plaintext){.count = 1, .left = size, .only = only};
 	if (type == layout->application_data)
