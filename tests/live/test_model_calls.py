@@ -9,13 +9,15 @@ from typing import Any, cast
 
 import pytest
 
-from tests.live.checks import Sniff, assert_whole
+from tests.live.checks import Sniff, assert_whole, run_under
+from tests.live.sniffer import SSLSNIFF
+from tests.unit.outputs.report.pages import Parts
 from tests.workload.debian import CACHE
 from tests.workload.node import NODE
 from tests.workload.processes import PROGRAMS, next_line, run, started
 from tests.workload.python import mcp_client
 from tests.workload.python.model_client import QUESTION, SDKS, SYSTEM, TOOL
-from tests.workload.python.model_server import PAUSE_S
+from tests.workload.python.model_server import PAUSE_S, TEXT
 from tests.workload.servers import Certificate
 
 pytestmark = pytest.mark.heavy
@@ -105,6 +107,28 @@ def test_sdks(ask: Callable[..., dict[str, Any]], certificate: Certificate, snif
             assert first + PAUSE_S * 900 * 5 <= exchange["duration_ms"]
         else:
             assert llm["first_output_ms"] is None
+
+
+def test_a_client_may_close_after_the_answer(certificate: Certificate, tmp_path: Path) -> None:
+    """OpenAI's SDK closes its connection where ``[DONE]`` came; the last chunk comes later."""
+    files = {name: tmp_path / f"a.{name}" for name in ("pcapng", "har", "html")}
+    options = [f"--pcap={files['pcapng']}", f"--har={files['har']}", f"--report={files['html']}"]
+    programs = PROGRAMS / "python"
+    server = (programs / "model_server.py", certificate.certificate, certificate.key)
+    with started(sys.executable, *server) as running:
+        client = (programs / "model_client.py", certificate.certificate, next_line(running))
+        asked = ("openai-chat", "stream", "late-end")
+        ran = run_under(tmp_path, sys.executable, *client, *asked, options=options)
+
+    assert_whole(ran.captured)
+    assert json.loads(ran.stdout)["text"] == "".join(TEXT)
+    [exchange] = ran.captured.exchanges
+    assert exchange["request"]["headers"].count(["X-Late-End", "yes"]) == 1
+    assert (exchange["error"], exchange["llm"]["error"]) == (None, None)
+    [shown] = json.loads(files["har"].read_bytes())["log"]["entries"]
+    assert "_error" not in shown["response"]
+    assert Parts(files["html"].read_bytes()).capture["total"]["errors"] == 0
+    assert run(SSLSNIFF, "read", files["pcapng"], "~e").startswith("0 shown of 1 exchange")
 
 
 def test_mcp(certificate: Certificate, sniff: Sniff) -> None:

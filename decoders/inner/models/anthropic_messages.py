@@ -48,6 +48,8 @@ def read_answer(call: ModelCall, document: Object) -> None:
         for delta in objects(document, "delta"):
             call.finish = text(delta, "stop_reason") or call.finish
         _read_usage(call, document)
+    elif kind == "message_stop":
+        call.is_complete = True
 
 
 def _read_message(call: ModelCall, message: Object) -> None:

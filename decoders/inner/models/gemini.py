@@ -51,7 +51,9 @@ def read_answer(call: ModelCall, document: Object) -> None:
         for content in objects(candidate, "content"):
             for part in objects(content, "parts"):
                 _read_part(call, part)
-        call.finish = text(candidate, "finishReason") or call.finish
+        finish = text(candidate, "finishReason")
+        call.finish = finish or call.finish
+        call.is_complete = finish is not None  # nothing else marks the last piece
     usage = document.get("usageMetadata")
     call.usage.update(
         input=number(usage, "promptTokenCount"),

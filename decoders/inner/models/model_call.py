@@ -68,7 +68,9 @@ class ModelCall:
     ``api``: the format, such as ``openai.chat``. ``method``: the JSON-RPC method, with MCP only.
     ``tools``: names of the tools that the model may call.
     ``texts``, ``reasonings``: pieces of the answer, and of the reasoning before it.
-    ``first_output_ns``: when the first output of a streamed answer came; whoever knows sets it.
+    ``is_complete``: the end of a streamed answer came, as its format marks it.
+    ``first_output_ns``, ``complete_ns``: when a streamed answer began and was complete; whoever
+    knows sets them.
     ``error``: what the server says. ``fault``: why what is shown may not be all.
     """
 
@@ -88,7 +90,9 @@ class ModelCall:
     usage: TokenUsage = field(default_factory=TokenUsage)
     error: str | None = None
     fault: str | None = None
+    is_complete: bool = False
     first_output_ns: int | None = None
+    complete_ns: int | None = None
     kept: int = 0
     """About the memory of the answer in bytes."""
 

@@ -46,6 +46,7 @@ def read_answer(call: ModelCall, document: Object) -> None:
             name = text(asked, "function", "name")
             call.add_tool_call(None, text(asked, "id"), name, arguments)
     call.finish = text(document, "done_reason") or call.finish
+    call.is_complete = document.get("done") is True
     call.usage.update(
         input=number(document, "prompt_eval_count"), output=number(document, "eval_count")
     )

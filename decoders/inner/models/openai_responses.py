@@ -58,6 +58,7 @@ def read_answer(call: ModelCall, document: Object) -> None:
         key = number(document, "output_index")
         call.add_tool_call(key, None, None, text(document, "delta") or "")
     elif kind in _LAST:
+        call.is_complete = True
         _read_whole(call, document.get("response"))
     elif kind == "error":
         call.error = text(document, "message") or error_text(document)

@@ -3,7 +3,8 @@
     python model_server.py CERTIFICATE KEY
 
 Prints its port; serves until standard input ends. What it streams, it sends piece by piece,
-``PAUSE_S`` apart.
+``PAUSE_S`` apart. To who asks with the header ``X-Late-End``, it sends the last chunk of the
+transfer only after the client has closed the connection.
 """
 
 import http.server
@@ -15,6 +16,8 @@ import time
 from typing import Any
 
 PAUSE_S = 0.05
+MOST_WAIT_S = 30.0
+"""The longest wait for a client that is to close."""
 CALL_ID, TOOL, ARGUMENTS = "call_1", "get_weather", {"city": "Zürich, \u202eCH"}
 TEXT = ["It ", "is 12 °C", " in Zürich", ".\n"]
 REASONING = ["Look it ", "up."]
@@ -283,6 +286,9 @@ class Models(http.server.BaseHTTPRequestHandler):
             self._chunk(f"{data}\n" if has_lines else f"{kind}data: {data}\n\n")
         if path == "/v1/chat/completions":
             self._chunk("data: [DONE]\n\n")
+        if "x-late-end" in self.headers:
+            self.connection.settimeout(MOST_WAIT_S)
+            assert not self.rfile.read(1), "the client sends more"
         self._chunk("")
 
     def _chunk(self, text: str) -> None:
