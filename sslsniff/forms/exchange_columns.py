@@ -112,6 +112,8 @@ def exchange_columns(body_bytes: int) -> list[TableColumn]:
         TableColumn("llm_output_tokens", _INTEGER, _tokens("output")),
         TableColumn("machine", _TEXT, lambda shown: shown.connection.process.machine_name),
         TableColumn("place", _TEXT, lambda shown: shown.place),
+        TableColumn("llm_cached_tokens", _INTEGER, _tokens("cached")),
+        TableColumn("llm_cache_written_tokens", _INTEGER, _tokens("written")),
     ]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sslsniff.core.model import Exchange
-from sslsniff.decoders.inner.models.model_call import ModelCall, ToolCall, Turn
+from sslsniff.decoders.inner.models.model_call import ModelCall, TokenUsage, ToolCall, Turn
 from sslsniff.forms.text import pieces
 from sslsniff.forms.text.cutting import MARK
 
@@ -17,7 +17,6 @@ _CHARACTERS = 100
 def llm_object(call: ModelCall, started_ns: int) -> Object:
     """Return the ``llm`` object of a model call, whose exchange began at ``started_ns``."""
     first = call.first_output_ns
-    usage = call.usage
     return {
         "api": call.api,
         "provider": call.provider,
@@ -32,16 +31,41 @@ def llm_object(call: ModelCall, started_ns: int) -> Object:
         "reasoning": "".join(call.reasonings),
         "tool_calls": [*map(_tool_call, call.tool_calls)],
         "finish_reason": call.finish,
-        "usage": {
-            "input_tokens": usage.input,
-            "output_tokens": usage.output,
-            "cached_tokens": usage.cached,
-            "reasoning_tokens": usage.reasoning,
-        },
+        "usage": _usage(call.usage),
         "first_output_ms": pieces.milliseconds_between(started_ns, first),
         "error": call.error,
         "incomplete": call.fault,
     }
+
+
+def _usage(usage: TokenUsage) -> Object:
+    return {
+        "input_tokens": usage.input,
+        "output_tokens": usage.output,
+        "cached_tokens": usage.cached,
+        "reasoning_tokens": usage.reasoning,
+        "cache_written_tokens": usage.written,
+        "input_has_cached": usage.input_has_cached,
+    }
+
+
+def token_counts(usage: Object) -> Iterator[str]:
+    """Yield what a line says of a ``usage`` object; nothing if the server gave no figures.
+
+    ``+7 cached`` comes beside the tokens of the input, ``7 cached`` are part of them.
+    """
+    count_in, count_out = usage["input_tokens"], usage["output_tokens"]
+    if (count_in, count_out) == (None, None):
+        return
+    sign = "" if usage["input_has_cached"] else "+"
+    cached = [
+        f"{sign}{usage[name]} {what}"
+        for name, what in (("cached_tokens", "cached"), ("cache_written_tokens", "written"))
+        if usage[name]
+    ]
+    shown = f"{'?' if count_in is None else count_in} tokens in"
+    yield f"{shown} ({', '.join(cached)})" if cached else shown
+    yield f"{'?' if count_out is None else count_out} out"
 
 
 def _turn(turn: Turn) -> Object:
@@ -69,10 +93,7 @@ def short(text: str) -> str:
 
 def _facts(exchange: Exchange, call: ModelCall) -> Iterator[str]:
     yield short(call.method or call.answered_by or call.model or call.api)
-    usage = call.usage
-    if (usage.input, usage.output) != (None, None):
-        count_in, count_out = ("?" if n is None else n for n in (usage.input, usage.output))
-        yield f"{count_in} tokens in, {count_out} out"
+    yield from token_counts(_usage(call.usage))
     first_ns = pieces.span_ns(exchange.started_ns, call.first_output_ns)
     if first_ns is not None:
         yield f"first after {pieces.duration(first_ns)}"

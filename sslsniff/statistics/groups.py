@@ -4,6 +4,7 @@ import operator
 from collections.abc import Callable, Sequence
 
 from sslsniff.statistics.durations import Durations
+from sslsniff.statistics.model_totals import ModelTotals
 from sslsniff.statistics.outcome import KEYS, Outcome
 
 Key = tuple[str | int | None, ...]
@@ -22,7 +23,7 @@ class Group:
     ``request_bytes``, ``response_bytes``: bodies as sent. ``missing_bytes``: those not captured.
     ``first_byte``, ``total``: times until the response began, and until the end. Their ``count``
     is lower than that of exchanges if some times are not known.
-    ``model_calls``: how many. ``input_tokens``, ``output_tokens``: their tokens, as servers say.
+    ``models``: the figures of model calls.
 
     Memory: that of two ``Durations``, and a kilobyte.
     """
@@ -31,11 +32,9 @@ class Group:
         "count",
         "errors",
         "first_byte",
-        "input_tokens",
         "key",
         "missing_bytes",
-        "model_calls",
-        "output_tokens",
+        "models",
         "request_bytes",
         "response_bytes",
         "statuses",
@@ -49,7 +48,7 @@ class Group:
         self.statuses: dict[int | None, int] = {}
         self.request_bytes = self.response_bytes = self.missing_bytes = 0
         self.first_byte, self.total = Durations(), Durations()
-        self.model_calls = self.input_tokens = self.output_tokens = 0
+        self.models = ModelTotals()
 
     def add(self, outcome: Outcome) -> None:
         """Add an exchange."""
@@ -64,10 +63,8 @@ class Group:
             self.first_byte.add(outcome.first_byte_ns)
         if outcome.duration_ns is not None:
             self.total.add(outcome.duration_ns)
-        if outcome.model is not None:
-            self.model_calls += 1
-            self.input_tokens += outcome.input_tokens or 0
-            self.output_tokens += outcome.output_tokens or 0
+        if outcome.call is not None:
+            self.models.add(outcome.call)
 
     def merge(self, other: "Group") -> None:
         """Add all exchanges of ``other``, which does not change."""
@@ -75,6 +72,7 @@ class Group:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for status, count in other.statuses.items():
             self._count_status(status, count)
+        self.models.merge(other.models)
         self.first_byte.merge(other.first_byte)
         self.total.merge(other.total)
 
@@ -89,9 +87,6 @@ _SUMS = (
     "request_bytes",
     "response_bytes",
     "missing_bytes",
-    "model_calls",
-    "input_tokens",
-    "output_tokens",
 )
 
 
@@ -113,7 +108,7 @@ ORDERS: dict[str, Callable[[Group], float]] = {
     "p90": _total(0.9),
     "p99": _total(0.99),
     "max": _total(1),
-    "tokens": lambda group: group.input_tokens + group.output_tokens,
+    "tokens": lambda group: group.models.input + group.models.output,
 }
 """What groups can be sorted by: the greatest first."""
 

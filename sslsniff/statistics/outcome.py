@@ -9,6 +9,7 @@ from sslsniff.core.statements import method_of, without_literals
 from sslsniff.decoders.databases.statement import Statement
 from sslsniff.forms.grpc_calls import call_of
 from sslsniff.forms.text import pieces
+from sslsniff.statistics.model_totals import CallFigures
 from sslsniff.statistics.path_patterns import path_pattern
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ class Outcome(NamedTuple):
     ``request_bytes``, ``response_bytes``: bodies as sent. ``missing_bytes``: those not captured.
     ``error``: why it ended early, else the status of a failed gRPC call, or a model's error.
     ``is_open``: it had not ended when the capture did. That is no error.
-    ``model``: the one that answered, else the one that was asked for; with the tokens, of model
-    calls only.
+    ``model``: the one that answered, else the one that was asked for. ``call``: the figures of
+    a model call; None of others, also of those by MCP.
     """
 
     time_ns: int
@@ -61,8 +62,7 @@ class Outcome(NamedTuple):
     error: str | None
     is_open: bool = False
     model: str | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
+    call: CallFigures | None = None
 
     @property
     def is_failed(self) -> bool:
@@ -102,8 +102,7 @@ class Outcome(NamedTuple):
             ),
             is_open=error == CAPTURE_ENDED,
             model=_cut((call.answered_by or call.model) if call else None),
-            input_tokens=call.usage.input if call else None,
-            output_tokens=call.usage.output if call else None,
+            call=CallFigures.of(call) if call and call.method is None else None,
         )
 
     @classmethod
@@ -144,7 +143,6 @@ class Outcome(NamedTuple):
         spans = (line["duration_ms"], line["first_byte_ms"]) if request or db else (None, None)
         if _is_unfinished(error):
             spans = None, spans[1]
-        usage = call["usage"] if call else {}
         return cls(
             time_ns=_time_ns(line["time"]),
             duration_ns=_from_milliseconds(spans[0]),
@@ -171,8 +169,7 @@ class Outcome(NamedTuple):
             ),
             is_open=error == CAPTURE_ENDED,
             model=_cut((call["response_model"] or call["model"]) if call else None),
-            input_tokens=usage.get("input_tokens"),
-            output_tokens=usage.get("output_tokens"),
+            call=CallFigures.of_json(call) if call and call["method"] is None else None,
         )
 
 

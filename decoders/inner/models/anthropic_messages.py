@@ -70,8 +70,10 @@ def _read_block(call: ModelCall, key: object, block: Object) -> None:
 
 def _read_usage(call: ModelCall, document: Object) -> None:
     usage = document.get("usage")
+    call.usage.input_has_cached = False
     call.usage.update(
         input=number(usage, "input_tokens"),
         output=number(usage, "output_tokens"),
         cached=number(usage, "cache_read_input_tokens"),
+        written=number(usage, "cache_creation_input_tokens"),
     )

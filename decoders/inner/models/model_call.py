@@ -37,14 +37,17 @@ class Turn:
 class TokenUsage:
     """Tokens as the server counts them; None where it does not say.
 
-    ``cached``: those of the input that a cache had. ``reasoning``: those of the output, or beside
-    it with Gemini, that are not part of the answer.
+    ``cached``: input that was read from a cache. ``written``: input that was written to it. Both
+    are part of ``input`` if ``input_has_cached``, else they come beside it.
+    ``reasoning``: output that is not part of the answer; beside ``output`` with Gemini.
     """
 
     input: int | None = None
     output: int | None = None
     cached: int | None = None
     reasoning: int | None = None
+    written: int | None = None
+    input_has_cached: bool = True
 
     def update(
         self,
@@ -53,12 +56,14 @@ class TokenUsage:
         output: int | None = None,
         cached: int | None = None,
         reasoning: int | None = None,
+        written: int | None = None,
     ) -> None:
         """Replace the figures that a later part of the answer gives."""
         self.input = self.input if input is None else input
         self.output = self.output if output is None else output
         self.cached = self.cached if cached is None else cached
         self.reasoning = self.reasoning if reasoning is None else reasoning
+        self.written = self.written if written is None else written
 
 
 @dataclass(slots=True)

@@ -66,5 +66,6 @@ def read_answer(call: ModelCall, document: Object) -> None:
         input=number(usage, "prompt_tokens"),
         output=number(usage, "completion_tokens"),
         cached=number(usage, "prompt_tokens_details", "cached_tokens"),
+        written=number(usage, "prompt_tokens_details", "cache_write_tokens"),
         reasoning=number(usage, "completion_tokens_details", "reasoning_tokens"),
     )

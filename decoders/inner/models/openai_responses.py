@@ -95,5 +95,6 @@ def _read_whole(call: ModelCall, response: object) -> None:
         input=number(usage, "input_tokens"),
         output=number(usage, "output_tokens"),
         cached=number(usage, "input_tokens_details", "cached_tokens"),
+        written=number(usage, "input_tokens_details", "cache_write_tokens"),
         reasoning=number(usage, "output_tokens_details", "reasoning_tokens"),
     )

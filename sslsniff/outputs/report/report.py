@@ -172,10 +172,12 @@ def _row(exchange: Exchange, outcome: Outcome) -> list[object]:
         else [
             outcome.model,
             call.api,
-            outcome.input_tokens,
-            outcome.output_tokens,
+            call.usage.input,
+            call.usage.output,
             _span(started_ns, call.first_output_ns),
             [each.name for each in call.tool_calls[:10]],
+            call.usage.cached,
+            call.usage.written,
         ],
     ]
 

@@ -60,9 +60,12 @@ def _figures(group: Group, rate: float | None) -> Object:
         "missing_bytes": group.missing_bytes,
         "first_byte_ms": _spans(group.first_byte),
         "total_ms": _spans(group.total),
-        "model_calls": group.model_calls,
-        "input_tokens": group.input_tokens,
-        "output_tokens": group.output_tokens,
+        "model_calls": group.models.calls,
+        "calls_with_tokens": group.models.with_tokens,
+        "input_tokens": group.models.input,
+        "output_tokens": group.models.output,
+        "cached_tokens": group.models.cached,
+        "cache_written_tokens": group.models.written,
     }
 
 

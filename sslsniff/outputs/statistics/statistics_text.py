@@ -12,6 +12,7 @@ from sslsniff.outputs.statistics.statistics_sink import QUANTILES, StatisticsSin
 from sslsniff.outputs.statistics.statistics_table import GroupRow, table_lines
 from sslsniff.statistics.durations import Durations
 from sslsniff.statistics.groups import Group, Groups
+from sslsniff.statistics.model_totals import ModelTotals
 
 MOST_ROWS = 25
 """Groups that are shown on a terminal. Files, pipes and JSON have all."""
@@ -20,8 +21,10 @@ _UNKNOWN = "-"
 _OTHERS = "(others)"
 _ALL = "(all)"
 _HEADINGS = ("count", "rate/s", "errors", "bytes")
-_TOKENS = {"tokens in": "input_tokens", "out": "output_tokens"}
-"""What a table with model calls has, too: headings, and fields of a group."""
+_OF_MODELS = {"tokens in": "input", "out": "output", "cached": "cached", "written": "written"}
+"""What a table with model calls has, too: headings, and fields of ``ModelTotals``."""
+_IF_ANY = {"cached", "written"}
+"""Those that are left out if all are 0."""
 _FIRST_BYTE, _TOTAL = "first byte", "total"
 _UNITS = ((1_000_000, 1_000, "us"), (1_000_000_000, 1_000_000, "ms"), (math.inf, 10**9, "s"))
 """The unit of a span below a limit in nanoseconds, and how many it has."""
@@ -74,13 +77,13 @@ def statistics_lines(
     if not total.count:
         return ["no exchanges"]
     shown = found if columns is None else found[:MOST_ROWS]
-    more = _TOKENS if total.model_calls else {}
+    more = _model_columns(total.models)
     rows = [_headings(groups.by, more)]
     for group in (*shown, total):
         style = "method" if group is total else None
         keys = [_ALL] if group is total else _keys(group)
         figures = _figures(group, groups.rate(group, span_ns))
-        counted = {name: str(getattr(group, field)) for name, field in more.items()}
+        counted = {name: str(getattr(group.models, field)) for name, field in more.items()}
         times = {_FIRST_BYTE: _spans(group.first_byte), _TOTAL: _spans(group.total)}
         rows.append(GroupRow(keys, style, figures, counted, times))
     lines = [*table_lines(rows, paint, columns)]
@@ -93,6 +96,15 @@ def _headings(by: Sequence[str], more: Iterable[str]) -> GroupRow:
     return GroupRow(
         by, "dim", [("dim", name) for name in _HEADINGS], {each: each for each in more}, times
     )
+
+
+def _model_columns(total: ModelTotals) -> dict[str, str]:
+    """Return the columns of ``_OF_MODELS`` that say something."""
+    return {
+        name: field
+        for name, field in _OF_MODELS.items()
+        if total.calls and (name not in _IF_ANY or getattr(total, field))
+    }
 
 
 def _keys(group: Group) -> list[str]:
@@ -144,6 +156,12 @@ def _remarks(groups: Groups, total: Group, hidden: Sequence[Group]) -> Iterator[
     yield "status: " + ", ".join(
         f"{count} {'none' if status is None else f'{status}xx'}" for status, count in statuses
     )
+    models = total.models
+    if models.calls > models.with_tokens:
+        yield (
+            f"{models.input:,} tokens in, {models.output:,} out ({models.with_tokens} of"
+            f" {counted(models.calls, 'call')}): of others, the server gave no figures"
+        )
     if total.still_open:
         yield f"{counted(total.still_open, 'exchange')} still open at the end"
     if total.total.count < total.count or total.first_byte.count < total.count:

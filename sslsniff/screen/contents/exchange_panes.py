@@ -191,7 +191,9 @@ def conversation_lines(model: Object | None) -> Lines:
     lines = [styled_line(escape(f"{asked} ({model['api']})"), "bold")]
     usage = model["usage"]
     counts = [
-        f"{usage[name]} {name.replace('_', ' ')}" for name in usage if usage[name] is not None
+        f"{count} {name.replace('_', ' ')}"
+        for name, count in usage.items()
+        if name.endswith("_tokens") and count is not None
     ]
     if counts:
         lines.append(named_line("usage", escape(", ".join(counts))))

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sslsniff.statistics.groups import Group, Groups
+from sslsniff.statistics.model_totals import CallFigures
 from sslsniff.statistics.outcome import KEYS, Outcome
 
 PLAIN = Outcome(
@@ -44,8 +45,7 @@ outcomes = st.builds(
     error=st.none() | st.just("reset: CANCEL"),
     is_open=st.booleans(),
     model=st.none() | st.just("m"),
-    input_tokens=st.none() | st.integers(0, 9),
-    output_tokens=st.none() | st.integers(0, 9),
+    call=st.none() | st.builds(CallFigures, *[st.none() | st.integers(0, 9)] * 4),
 )
 
 
@@ -82,8 +82,11 @@ def test_each_exchange_is_in_one_group(added: list[Outcome]) -> None:
         assert row.missing_bytes == sum(o.missing_bytes for o in own)
         assert row.total.count == sum(o.duration_ns is not None for o in own)
         assert row.first_byte.count == sum(o.first_byte_ns is not None for o in own)
-        assert row.model_calls == sum(o.model is not None for o in own)
-        assert row.output_tokens == sum(o.output_tokens or 0 for o in own if o.model)
+        calls = [o.call for o in own if o.call is not None]
+        assert row.models.calls == len(calls)
+        assert row.models.with_tokens == sum(any(n is not None for n in c[:2]) for c in calls)
+        assert row.models.output == sum(c.output or 0 for c in calls)
+        assert row.models.written == sum(c.written or 0 for c in calls)
         assert sum(row.statuses.values()) == row.count
 
 

@@ -36,12 +36,17 @@ _CHAT_USAGE = {
 }
 _RESPONSES_USAGE = {
     "input_tokens": 22,
-    "input_tokens_details": {"cached_tokens": 8, "cache_write_tokens": 0},
+    "input_tokens_details": {"cached_tokens": 8, "cache_write_tokens": 2},
     "output_tokens": 10,
     "output_tokens_details": {"reasoning_tokens": 3},
     "total_tokens": 32,
 }
-_GEMINI_USAGE = {"promptTokenCount": 24, "candidatesTokenCount": 12, "thoughtsTokenCount": 5}
+_GEMINI_USAGE = {
+    "promptTokenCount": 24,
+    "candidatesTokenCount": 12,
+    "thoughtsTokenCount": 5,
+    "cachedContentTokenCount": 6,
+}
 Pieces = list[dict[str, Any]]
 
 
@@ -161,7 +166,12 @@ def messages(body: dict[str, Any]) -> tuple[dict[str, Any], Pieces]:
     thought = {"type": "thinking", "thinking": "".join(REASONING), "signature": "c2ln"}
     said = {"type": "text", "text": "".join(TEXT)}
     asked = {"type": "tool_use", "id": CALL_ID, "name": TOOL, "input": ARGUMENTS}
-    usage = {"input_tokens": 23, "cache_read_input_tokens": 7, "output_tokens": 11}
+    usage = {
+        "input_tokens": 23,
+        "cache_read_input_tokens": 7,
+        "cache_creation_input_tokens": 128,
+        "output_tokens": 11,
+    }
     end = {"stop_reason": "tool_use", "stop_sequence": None}
     whole = {**base, "content": [thought, said, asked], **end, "usage": usage}
     blocks: list[tuple[dict[str, Any], Pieces]] = [

@@ -34,6 +34,8 @@ const exchanges = JSON.parse(textOf("rows")).map((row, index) => ({
     outputTokens: row[17][3],
     firstOutputMs: milliseconds(row[17][4]),
     tools: row[17][5],
+    cachedTokens: row[17][6],
+    writtenTokens: row[17][7],
   },
 }));
 

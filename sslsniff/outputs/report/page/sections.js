@@ -8,6 +8,12 @@ function figure(name, value, isBad) {
   return element("div", { class: isBad ? "bad" : null }, element("dt", null, name), element("dd", null, value));
 }
 
+// Returns a sum of tokens, and of how many calls it is, if it is not of all.
+function ofCalls(figures, text) {
+  if (figures.calls_with_tokens === figures.model_calls) return text;
+  return `${text} (${figures.calls_with_tokens} of ${counted(figures.model_calls, "call")})`;
+}
+
 function summarySection() {
   const { summary, total } = capture;
   const lost = summary ? d3.sum(summary.losses, (loss) => loss.bytes) : null;
@@ -22,7 +28,7 @@ function summarySection() {
     figure("Median time", duration(total.total.p50)),
     figure("p99 time", duration(total.total.p99)),
     total.model_calls ? figure("Model calls", total.model_calls.toLocaleString("en")) : null,
-    total.model_calls ? figure("Tokens in, out", `${total.input_tokens.toLocaleString("en")}, ${total.output_tokens.toLocaleString("en")}`) : null,
+    total.model_calls ? figure("Tokens in, out", ofCalls(total, `${total.input_tokens.toLocaleString("en")}, ${total.output_tokens.toLocaleString("en")}`)) : null,
     lost === null ? null : figure("Bytes lost", lost.toLocaleString("en"), lost > 0),
     summary?.not_probed ? figure("Not probed", counted(summary.not_probed.length, "library", "libraries"), summary.not_probed.length > 0) : null,
   ];
@@ -43,6 +49,8 @@ function modelsSection() {
       { title: "API", kind: "nowrap", value: (row) => row.model.api },
       { title: "Tokens in", kind: "number", value: (row) => row.model.inputTokens, show: (row) => row.model.inputTokens ?? "?" },
       { title: "Tokens out", kind: "number", value: (row) => row.model.outputTokens, show: (row) => row.model.outputTokens ?? "?" },
+      { title: "Cached", kind: "number", value: (row) => row.model.cachedTokens },
+      { title: "Written", kind: "number", value: (row) => row.model.writtenTokens },
       { title: "First output", kind: "number", value: (row) => row.model.firstOutputMs, show: (row) => duration(row.model.firstOutputMs) },
       { title: "Duration", kind: "number", value: (row) => row.ms, show: (row) => duration(row.ms) },
       { title: "Tools called", value: (row) => row.model.tools.join(", ") },
@@ -63,8 +71,10 @@ function groupTable(name, title) {
     ...["p50", "p90", "p99", "max"].map((key) => ({ title: key, kind: "number", value: (row) => row.total[key], show: (row) => duration(row.total[key]) })),
     { title: "First byte p50", kind: "number", value: (row) => row.first_byte.p50, show: (row) => duration(row.first_byte.p50) },
     ...(hasTokens ? [
-      { title: "Tokens in", kind: "number", value: (row) => row.input_tokens, show: (row) => row.input_tokens.toLocaleString("en") },
+      { title: "Tokens in", kind: "number", value: (row) => row.input_tokens, show: (row) => ofCalls(row, row.input_tokens.toLocaleString("en")) },
       { title: "Tokens out", kind: "number", value: (row) => row.output_tokens, show: (row) => row.output_tokens.toLocaleString("en") },
+      { title: "Cached", kind: "number", value: (row) => row.cached_tokens, show: (row) => row.cached_tokens.toLocaleString("en") },
+      { title: "Written", kind: "number", value: (row) => row.cache_written_tokens, show: (row) => row.cache_written_tokens.toLocaleString("en") },
     ] : [
       { title: "Sent", kind: "number", value: (row) => row.request_bytes, show: (row) => size(row.request_bytes) },
       { title: "Received", kind: "number", value: (row) => row.response_bytes, show: (row) => size(row.response_bytes) },

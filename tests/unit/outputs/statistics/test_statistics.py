@@ -119,8 +119,11 @@ def test_as_json() -> None:
         "first_byte_ms": {"count": 9, "p50": 3.0, "p90": 3.0, "p99": 3.0, "max": 3.0},
         "total_ms": {"count": 9, "p50": 5.0, "p90": 5.0, "p99": 5.0, "max": 5.0},
         "model_calls": 0,
+        "calls_with_tokens": 0,
         "input_tokens": 0,
         "output_tokens": 0,
+        "cached_tokens": 0,
+        "cache_written_tokens": 0,
     }
     assert (second["exchanges"], second["group"]["method"]) == (2, "POST")
     assert third["open"] == 1
@@ -187,6 +190,29 @@ def test_model_calls() -> None:
         each.model_call.usage.input = 100
     gpt = next(each for each in objects(made, "model") if each["group"] == {"model": "gpt-5"})
     assert (gpt["model_calls"], gpt["input_tokens"], gpt["output_tokens"]) == (2, 200, 40)
+
+
+def test_cached_tokens() -> None:
+    made = orders()[:2]
+    for each, written in zip(made, [0, 128], strict=True):
+        usage = TokenUsage(100, 20, cached=7, written=written)
+        each.model_call = ModelCall("openai.chat", None, "m", usage=usage)
+    lines = table(made, "model").splitlines()
+    assert "tokens in  out  cached  written" in lines[1]
+    assert lines[2].split()[5:9] == ["200", "40", "14", "128"]
+    [group, _] = objects(made, "model")
+    assert (group["cached_tokens"], group["cache_written_tokens"]) == (14, 128)
+
+
+def test_totals_say_of_how_many_calls_they_are() -> None:
+    made = orders()[:4]
+    usages = [TokenUsage(1000, 20), TokenUsage(750), TokenUsage(output=1), TokenUsage()]
+    for each, usage in zip(made, usages, strict=True):
+        each.model_call = ModelCall("openai.chat", None, "m", usage=usage)
+    said = "1,750 tokens in, 21 out (3 of 4 calls): of others, the server gave no figures"
+    assert said in table(made, "model").splitlines()
+    assert (objects(made, "model")[0]["calls_with_tokens"]) == 3
+    assert "tokens in," not in table(made[:3], "model")
 
 
 def test_too_many_groups_join_in_others() -> None:
