@@ -1,8 +1,11 @@
 """Turns a model call into the object of docs/json.md, and into a line's remark."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sslsniff.core.errors import counted
+from sslsniff.core.escaping import escape
 from sslsniff.core.model import Exchange
 from sslsniff.decoders.inner.models.model_call import ModelCall, TokenUsage, ToolCall, Turn
 from sslsniff.forms.text import pieces
@@ -32,6 +35,8 @@ def llm_object(call: ModelCall, started_ns: int) -> Object:
         "tool_calls": [*map(_tool_call, call.tool_calls)],
         "finish_reason": call.finish,
         "usage": _usage(call.usage),
+        "cost": amount_of(call),
+        "currency": call.cost and call.cost.currency,
         "first_output_ms": pieces.milliseconds_between(started_ns, first),
         "error": call.error,
         "incomplete": call.fault,
@@ -68,6 +73,30 @@ def token_counts(usage: Object) -> Iterator[str]:
     yield f"{'?' if count_out is None else count_out} out"
 
 
+def amount_of(call: ModelCall) -> float | None:
+    """Return what a call cost, as a number; None if it is not known."""
+    cost = call.cost
+    return None if cost is None or cost.amount is None else float(cost.amount)
+
+
+def shown_cost(amount: float | None, currency: str | None) -> Iterator[str]:
+    """Yield what a line says of a call's ``cost`` and ``currency``; nothing without prices."""
+    if currency is not None:
+        yield "no price" if amount is None else money(amount, currency)
+
+
+def money(amount: float, currency: str) -> str:
+    """Return an amount for people: with two decimals, or below 1 with three digits."""
+    decimals = 2 if amount >= 1 or not amount else 2 - math.floor(math.log10(amount))
+    return f"{amount:,.{decimals}f} {currency}"
+
+
+def no_price(unpriced: Mapping[str, int]) -> str:
+    """Return a sentence about calls of models without a price; ``unpriced``: how many, by model."""
+    named = ", ".join(f"{counted(count, 'call')} of {escape(m)}" for m, count in unpriced.items())
+    return f"no price for {named}"
+
+
 def _turn(turn: Turn) -> Object:
     return {
         "role": turn.role,
@@ -94,6 +123,7 @@ def short(text: str) -> str:
 def _facts(exchange: Exchange, call: ModelCall) -> Iterator[str]:
     yield short(call.method or call.answered_by or call.model or call.api)
     yield from token_counts(_usage(call.usage))
+    yield from shown_cost(amount_of(call), call.cost and call.cost.currency)
     first_ns = pieces.span_ns(exchange.started_ns, call.first_output_ns)
     if first_ns is not None:
         yield f"first after {pieces.duration(first_ns)}"

@@ -109,6 +109,7 @@ ORDERS: dict[str, Callable[[Group], float]] = {
     "p99": _total(0.99),
     "max": _total(1),
     "tokens": lambda group: group.models.input + group.models.output,
+    "cost": lambda group: float(group.models.cost),
 }
 """What groups can be sorted by: the greatest first."""
 

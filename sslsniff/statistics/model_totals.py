@@ -1,31 +1,56 @@
 """The figures of one model call, and their sums over many."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, NamedTuple, Self
 
 from sslsniff.decoders.inner.models.model_call import ModelCall
 
+_MOST_CHARACTERS = 100
+"""The length to which the name of a model is cut."""
+_MOST_UNPRICED = 20
+"""Models without a price that are named; calls of others are counted together."""
+OTHER_MODELS = "other models"
+
 
 class CallFigures(NamedTuple):
-    """The tokens of a model call as its server counts them. None: the server does not say."""
+    """The tokens of a model call as its server counts them. None: the server does not say.
+
+    ``cost``: in ``currency``; None if it is not known. ``unpriced``: its model, if that has no
+    price.
+    """
 
     input: int | None = None
     output: int | None = None
     cached: int | None = None
     written: int | None = None
+    cost: Decimal | None = None
+    currency: str | None = None
+    unpriced: str | None = None
 
     @classmethod
     def of(cls, call: ModelCall) -> Self:
         """Return the figures of a call."""
-        usage = call.usage
-        return cls(usage.input, usage.output, usage.cached, usage.written)
+        usage, cost = call.usage, call.cost
+        figures = cls(usage.input, usage.output, usage.cached, usage.written)
+        model = call.answered_by or call.model
+        return figures if cost is None else figures._costing(cost.amount, cost.currency, model)
 
     @classmethod
     def of_json(cls, llm: dict[str, Any]) -> Self:
         """Return the same from an ``llm`` object of docs/json.md, perhaps of an older release."""
         usage = llm["usage"]
         names = ("input_tokens", "output_tokens", "cached_tokens", "cache_written_tokens")
-        return cls(*(usage.get(name) for name in names))
+        figures = cls(*(usage.get(name) for name in names))
+        amount, currency = llm.get("cost"), llm.get("currency")
+        if currency is None:
+            return figures
+        cost = None if amount is None else Decimal(str(amount))
+        return figures._costing(cost, currency, llm["response_model"] or llm["model"])
+
+    def _costing(self, amount: Decimal | None, currency: str, model: str | None) -> Self:
+        unpriced = (model or "?")[:_MOST_CHARACTERS] if amount is None else None
+        return self._replace(cost=amount, currency=currency, unpriced=unpriced)
 
     @property
     def has_tokens(self) -> bool:
@@ -35,7 +60,10 @@ class CallFigures(NamedTuple):
 
 @dataclass(slots=True)
 class ModelTotals:
-    """Sums over model calls: how many ``calls``, ``with_tokens`` those that had any figure."""
+    """Sums over model calls: how many ``calls``, ``with_tokens`` those that had any figure.
+
+    ``with_cost``: those whose cost is known. ``unpriced``: how many had none, by model.
+    """
 
     calls: int = 0
     with_tokens: int = 0
@@ -43,6 +71,10 @@ class ModelTotals:
     output: int = 0
     cached: int = 0
     written: int = 0
+    with_cost: int = 0
+    cost: Decimal = Decimal()
+    currency: str | None = None
+    unpriced: dict[str, int] = field(default_factory=dict)
 
     def add(self, figures: CallFigures) -> None:
         """Add a call."""
@@ -52,8 +84,30 @@ class ModelTotals:
         self.output += figures.output or 0
         self.cached += figures.cached or 0
         self.written += figures.written or 0
+        self.currency = self.currency or figures.currency
+        if figures.cost is not None:
+            self.with_cost += 1
+            self.cost += figures.cost
+        if figures.unpriced is not None:
+            self._count_unpriced(figures.unpriced, 1)
+
+    @property
+    def amount(self) -> float | None:
+        """What they cost; None if that is known of none."""
+        return float(self.cost) if self.with_cost else None
 
     def merge(self, other: "ModelTotals") -> None:
         """Add all calls of ``other``, which does not change."""
-        for each in fields(self):
-            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+        for name in _SUMS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.currency = self.currency or other.currency
+        for model, count in other.unpriced.items():
+            self._count_unpriced(model, count)
+
+    def _count_unpriced(self, model: str, count: int) -> None:
+        if model not in self.unpriced and len(self.unpriced) >= _MOST_UNPRICED:
+            model = OTHER_MODELS
+        self.unpriced[model] = self.unpriced.get(model, 0) + count
+
+
+_SUMS = ("calls", "with_tokens", "input", "output", "cached", "written", "with_cost", "cost")

@@ -55,6 +55,7 @@ def read_answer(call: ModelCall, document: Object) -> None:
         call.finish = finish or call.finish
         call.is_complete = finish is not None  # nothing else marks the last piece
     usage = document.get("usageMetadata")
+    call.usage.output_has_reasoning = False
     call.usage.update(
         input=number(usage, "promptTokenCount"),
         output=number(usage, "candidatesTokenCount"),

@@ -1,6 +1,10 @@
 """A call of a language model, or of a tool by MCP, as its request and its answer show it."""
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from decimal import Decimal  # 1 ms, which few captures need
 
 _MOST_BYTES = 4 << 20
 """Memory of the answer of one call."""
@@ -39,7 +43,8 @@ class TokenUsage:
 
     ``cached``: input that was read from a cache. ``written``: input that was written to it. Both
     are part of ``input`` if ``input_has_cached``, else they come beside it.
-    ``reasoning``: output that is not part of the answer; beside ``output`` with Gemini.
+    ``reasoning``: output that is not part of the answer; beside ``output`` if not
+    ``output_has_reasoning``.
     """
 
     input: int | None = None
@@ -48,6 +53,7 @@ class TokenUsage:
     reasoning: int | None = None
     written: int | None = None
     input_has_cached: bool = True
+    output_has_reasoning: bool = True
 
     def update(
         self,
@@ -66,6 +72,13 @@ class TokenUsage:
         self.written = self.written if written is None else written
 
 
+class Cost(NamedTuple):
+    """What a call cost; ``amount``: None if there is no price for its model."""
+
+    amount: "Decimal | None"
+    currency: str
+
+
 @dataclass(slots=True)
 class ModelCall:
     """A call; what its request or its answer does not say is None or empty.
@@ -76,6 +89,7 @@ class ModelCall:
     ``is_complete``: the end of a streamed answer came, as its format marks it.
     ``first_output_ns``, ``complete_ns``: when a streamed answer began and was complete; whoever
     knows sets them.
+    ``cost``: None if no prices are known, or no tokens; whoever knows prices sets it.
     ``error``: what the server says. ``fault``: why what is shown may not be all.
     """
 
@@ -98,6 +112,7 @@ class ModelCall:
     is_complete: bool = False
     first_output_ns: int | None = None
     complete_ns: int | None = None
+    cost: Cost | None = None
     kept: int = 0
     """About the memory of the answer in bytes."""
 

@@ -35,6 +35,10 @@ def _group_object(groups: Groups, group: Group) -> Object:
         "output_tokens": group.models.output,
         "cached_tokens": group.models.cached,
         "cache_written_tokens": group.models.written,
+        "calls_with_cost": group.models.with_cost,
+        "cost": group.models.amount,
+        "currency": group.models.currency,
+        "calls_without_price": group.models.unpriced,
         "statuses": {
             "none" if status is None else f"{status}xx": count
             for status, count in sorted(

@@ -14,6 +14,7 @@ from sslsniff.core.sink import FlowControlStall, Sink, Summary
 from sslsniff.core.statements import shown_statement
 from sslsniff.decoders.messages import Undecoded
 from sslsniff.forms.json.encoded_json import encoded_json
+from sslsniff.forms.model_calls import amount_of
 from sslsniff.forms.text import pieces
 from sslsniff.outputs.report.connection_objects import stall_object
 from sslsniff.outputs.report.details import Details, cut
@@ -178,6 +179,7 @@ def _row(exchange: Exchange, outcome: Outcome) -> list[object]:
             [each.name for each in call.tool_calls[:10]],
             call.usage.cached,
             call.usage.written,
+            amount_of(call),
         ],
     ]
 

@@ -66,6 +66,10 @@ def _figures(group: Group, rate: float | None) -> Object:
         "output_tokens": group.models.output,
         "cached_tokens": group.models.cached,
         "cache_written_tokens": group.models.written,
+        "calls_with_cost": group.models.with_cost,
+        "cost": group.models.amount,
+        "currency": group.models.currency,
+        "calls_without_price": group.models.unpriced,
     }
 
 

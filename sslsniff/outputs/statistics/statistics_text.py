@@ -6,6 +6,7 @@ from typing import TextIO
 
 from sslsniff.core.errors import counted
 from sslsniff.core.sink import Summary
+from sslsniff.forms.model_calls import money, no_price
 from sslsniff.forms.text import pieces
 from sslsniff.forms.text.lines import Field, Paint, endless, plain
 from sslsniff.outputs.statistics.statistics_sink import QUANTILES, StatisticsSink
@@ -21,10 +22,19 @@ _UNKNOWN = "-"
 _OTHERS = "(others)"
 _ALL = "(all)"
 _HEADINGS = ("count", "rate/s", "errors", "bytes")
-_OF_MODELS = {"tokens in": "input", "out": "output", "cached": "cached", "written": "written"}
-"""What a table with model calls has, too: headings, and fields of ``ModelTotals``."""
-_IF_ANY = {"cached", "written"}
-"""Those that are left out if all are 0."""
+_Cell = Callable[[ModelTotals], str]
+_OF_MODELS: dict[str, _Cell] = {
+    "tokens in": lambda models: str(models.input),
+    "out": lambda models: str(models.output),
+}
+"""What a table with model calls has, too: headings, and what cells say."""
+_IF_ANY: dict[str, _Cell] = {
+    "cached": lambda models: str(models.cached),
+    "written": lambda models: str(models.written),
+    "cost": lambda models: _cost(models),
+}
+"""The same; a column is left out if there is nothing of it."""
+_NOTHING = ("0", _UNKNOWN)
 _FIRST_BYTE, _TOTAL = "first byte", "total"
 _UNITS = ((1_000_000, 1_000, "us"), (1_000_000_000, 1_000_000, "ms"), (math.inf, 10**9, "s"))
 """The unit of a span below a limit in nanoseconds, and how many it has."""
@@ -83,7 +93,7 @@ def statistics_lines(
         style = "method" if group is total else None
         keys = [_ALL] if group is total else _keys(group)
         figures = _figures(group, groups.rate(group, span_ns))
-        counted = {name: str(getattr(group.models, field)) for name, field in more.items()}
+        counted = {name: cell(group.models) for name, cell in more.items()}
         times = {_FIRST_BYTE: _spans(group.first_byte), _TOTAL: _spans(group.total)}
         rows.append(GroupRow(keys, style, figures, counted, times))
     lines = [*table_lines(rows, paint, columns)]
@@ -98,13 +108,18 @@ def _headings(by: Sequence[str], more: Iterable[str]) -> GroupRow:
     )
 
 
-def _model_columns(total: ModelTotals) -> dict[str, str]:
-    """Return the columns of ``_OF_MODELS`` that say something."""
-    return {
-        name: field
-        for name, field in _OF_MODELS.items()
-        if total.calls and (name not in _IF_ANY or getattr(total, field))
+def _model_columns(total: ModelTotals) -> dict[str, _Cell]:
+    """Return the columns of a table whose model calls add up to ``total``."""
+    if not total.calls:
+        return {}
+    return _OF_MODELS | {
+        name: cell for name, cell in _IF_ANY.items() if cell(total) not in _NOTHING
     }
+
+
+def _cost(models: ModelTotals) -> str:
+    amount, currency = models.amount, models.currency
+    return _UNKNOWN if amount is None or currency is None else money(amount, currency)
 
 
 def _keys(group: Group) -> list[str]:
@@ -162,6 +177,8 @@ def _remarks(groups: Groups, total: Group, hidden: Sequence[Group]) -> Iterator[
             f"{models.input:,} tokens in, {models.output:,} out ({models.with_tokens} of"
             f" {counted(models.calls, 'call')}): of others, the server gave no figures"
         )
+    if models.unpriced:
+        yield no_price(models.unpriced)
     if total.still_open:
         yield f"{counted(total.still_open, 'exchange')} still open at the end"
     if total.total.count < total.count or total.first_byte.count < total.count:

@@ -7,7 +7,7 @@ from typing import Any
 from sslsniff.core import statements
 from sslsniff.core.errors import counted
 from sslsniff.forms.json.short_lines import ShortExchange
-from sslsniff.forms.model_calls import token_counts
+from sslsniff.forms.model_calls import shown_cost, token_counts
 from sslsniff.forms.text import pieces
 
 Object = dict[str, Any]
@@ -166,6 +166,7 @@ def _remark(shown: Object) -> str:
     if model is not None:
         remarks.append(model["method"] or model["response_model"] or model["model"] or model["api"])
         remarks += token_counts(model["usage"])
+        remarks += shown_cost(model["cost"], model["currency"])
     if call is not None and call["status_name"]:
         remarks.append(f"gRPC {call['status_name']}")
     if "db" in shown:

@@ -119,7 +119,7 @@ READ = {
             ("model", "", [], [TOOL]),
         ],
         [TOOL],
-        TokenUsage(24, 12, 6, 5),
+        TokenUsage(24, 12, 6, 5, output_has_reasoning=False),
     ),
     "/api/chat": (
         "ollama.chat",

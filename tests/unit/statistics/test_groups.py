@@ -45,7 +45,14 @@ outcomes = st.builds(
     error=st.none() | st.just("reset: CANCEL"),
     is_open=st.booleans(),
     model=st.none() | st.just("m"),
-    call=st.none() | st.builds(CallFigures, *[st.none() | st.integers(0, 9)] * 4),
+    call=st.none()
+    | st.builds(
+        CallFigures,
+        *[st.none() | st.integers(0, 9)] * 4,
+        cost=st.none() | st.decimals(0, 10, places=6),
+        currency=st.just("EUR"),
+        unpriced=st.none() | st.sampled_from("ab"),
+    ),
 )
 
 
@@ -86,6 +93,8 @@ def test_each_exchange_is_in_one_group(added: list[Outcome]) -> None:
         assert row.models.calls == len(calls)
         assert row.models.with_tokens == sum(any(n is not None for n in c[:2]) for c in calls)
         assert row.models.output == sum(c.output or 0 for c in calls)
+        assert row.models.cost == sum(c.cost or 0 for c in calls)
+        assert row.models.unpriced == Counter(c.unpriced for c in calls if c.unpriced)
         assert row.models.written == sum(c.written or 0 for c in calls)
         assert sum(row.statuses.values()) == row.count
 

@@ -9,6 +9,7 @@ function callFacts(llm) {
     ["Model", llm.response_model && llm.response_model !== llm.model ? `${llm.response_model} (asked for ${llm.model ?? "?"})` : llm.model],
     ["Tokens", tokens(usage.input_tokens, usage.output_tokens)],
     ["From the cache, written to it", cacheTokens(usage)],
+    ["Cost", llm.currency === null ? null : money(llm.cost, llm.currency) || "no price for this model"],
     ["For reasoning", usage.reasoning_tokens === null ? null : `${usage.reasoning_tokens} tokens`],
     ["First output", llm.first_output_ms === null ? null : `after ${duration(llm.first_output_ms)}`],
     ["Tools offered", llm.tools.length ? llm.tools.join(", ") : null],

@@ -36,6 +36,7 @@ const exchanges = JSON.parse(textOf("rows")).map((row, index) => ({
     tools: row[17][5],
     cachedTokens: row[17][6],
     writtenTokens: row[17][7],
+    cost: row[17][8],
   },
 }));
 

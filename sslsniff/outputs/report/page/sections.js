@@ -8,10 +8,18 @@ function figure(name, value, isBad) {
   return element("div", { class: isBad ? "bad" : null }, element("dt", null, name), element("dd", null, value));
 }
 
-// Returns a sum of tokens, and of how many calls it is, if it is not of all.
-function ofCalls(figures, text) {
-  if (figures.calls_with_tokens === figures.model_calls) return text;
-  return `${text} (${figures.calls_with_tokens} of ${counted(figures.model_calls, "call")})`;
+// Returns a sum, and of how many calls it is, if it is not of all.
+function ofCalls(text, known, calls) {
+  return known === calls ? text : `${text} (${known} of ${counted(calls, "call")})`;
+}
+
+function tokensOf(figures, text) {
+  return ofCalls(text, figures.calls_with_tokens, figures.model_calls);
+}
+
+function costOf(figures) {
+  if (figures.cost === null) return "";
+  return ofCalls(money(figures.cost, figures.currency), figures.calls_with_cost, figures.model_calls);
 }
 
 function summarySection() {
@@ -28,7 +36,8 @@ function summarySection() {
     figure("Median time", duration(total.total.p50)),
     figure("p99 time", duration(total.total.p99)),
     total.model_calls ? figure("Model calls", total.model_calls.toLocaleString("en")) : null,
-    total.model_calls ? figure("Tokens in, out", ofCalls(total, `${total.input_tokens.toLocaleString("en")}, ${total.output_tokens.toLocaleString("en")}`)) : null,
+    total.model_calls ? figure("Tokens in, out", tokensOf(total, `${total.input_tokens.toLocaleString("en")}, ${total.output_tokens.toLocaleString("en")}`)) : null,
+    total.cost !== null ? figure("Cost of model calls", costOf(total)) : null,
     lost === null ? null : figure("Bytes lost", lost.toLocaleString("en"), lost > 0),
     summary?.not_probed ? figure("Not probed", counted(summary.not_probed.length, "library", "libraries"), summary.not_probed.length > 0) : null,
   ];
@@ -39,7 +48,9 @@ function summarySection() {
 function modelsSection() {
   const calls = exchanges.filter((row) => row.model);
   if (!calls.length) return null;
-  return [sortableTable({
+  const { currency, calls_without_price: unpriced } = capture.total;
+  const noPrice = Object.entries(unpriced).map(([model, count]) => `${counted(count, "call")} of ${model}`).join(", ");
+  return [noPrice ? element("p", { class: "warning" }, `No price for ${noPrice}.`) : null, sortableTable({
     caption: counted(calls.length, "call"),
     rows: calls,
     columns: [
@@ -51,6 +62,7 @@ function modelsSection() {
       { title: "Tokens out", kind: "number", value: (row) => row.model.outputTokens, show: (row) => row.model.outputTokens ?? "?" },
       { title: "Cached", kind: "number", value: (row) => row.model.cachedTokens },
       { title: "Written", kind: "number", value: (row) => row.model.writtenTokens },
+      ...(currency ? [{ title: "Cost", kind: "number", value: (row) => row.model.cost, show: (row) => money(row.model.cost, currency) }] : []),
       { title: "First output", kind: "number", value: (row) => row.model.firstOutputMs, show: (row) => duration(row.model.firstOutputMs) },
       { title: "Duration", kind: "number", value: (row) => row.ms, show: (row) => duration(row.ms) },
       { title: "Tools called", value: (row) => row.model.tools.join(", ") },
@@ -71,10 +83,11 @@ function groupTable(name, title) {
     ...["p50", "p90", "p99", "max"].map((key) => ({ title: key, kind: "number", value: (row) => row.total[key], show: (row) => duration(row.total[key]) })),
     { title: "First byte p50", kind: "number", value: (row) => row.first_byte.p50, show: (row) => duration(row.first_byte.p50) },
     ...(hasTokens ? [
-      { title: "Tokens in", kind: "number", value: (row) => row.input_tokens, show: (row) => ofCalls(row, row.input_tokens.toLocaleString("en")) },
+      { title: "Tokens in", kind: "number", value: (row) => row.input_tokens, show: (row) => tokensOf(row, row.input_tokens.toLocaleString("en")) },
       { title: "Tokens out", kind: "number", value: (row) => row.output_tokens, show: (row) => row.output_tokens.toLocaleString("en") },
       { title: "Cached", kind: "number", value: (row) => row.cached_tokens, show: (row) => row.cached_tokens.toLocaleString("en") },
       { title: "Written", kind: "number", value: (row) => row.cache_written_tokens, show: (row) => row.cache_written_tokens.toLocaleString("en") },
+      ...(capture.total.currency ? [{ title: "Cost", kind: "number", value: (row) => row.cost, show: costOf }] : []),
     ] : [
       { title: "Sent", kind: "number", value: (row) => row.request_bytes, show: (row) => size(row.request_bytes) },
       { title: "Received", kind: "number", value: (row) => row.response_bytes, show: (row) => size(row.response_bytes) },

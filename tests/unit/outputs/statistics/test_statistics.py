@@ -124,6 +124,10 @@ def test_as_json() -> None:
         "output_tokens": 0,
         "cached_tokens": 0,
         "cache_written_tokens": 0,
+        "calls_with_cost": 0,
+        "cost": None,
+        "currency": None,
+        "calls_without_price": {},
     }
     assert (second["exchanges"], second["group"]["method"]) == (2, "POST")
     assert third["open"] == 1
