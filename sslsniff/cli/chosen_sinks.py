@@ -28,6 +28,7 @@ from sslsniff.forms.text.hexdump import HexdumpSink
 from sslsniff.forms.text.lines import terminal_columns
 from sslsniff.forms.text.summary import SummarySink
 from sslsniff.model_calls.options import PRICES
+from sslsniff.model_calls.run_places import RunPlaces
 from sslsniff.outputs.keylog.options import KEYLOG
 from sslsniff.outputs.lines import options as lines
 from sslsniff.outputs.lines.frame_lines import FrameLines
@@ -140,15 +141,19 @@ def filtered(asked: Asked, sinks: list[Sink]) -> list[Sink]:
     return [FilteredSink(expression, sinks)]
 
 
-def annotated(asked: Asked, sinks: list[Sink]) -> list[Sink]:
-    """Return ``sinks`` after those that add what outputs show of model calls."""
-    path = asked[PRICES]
-    if path is None:
-        return sinks
-    from sslsniff.model_calls.call_costs import CallCosts
-    from sslsniff.model_calls.prices import read_prices
+def annotated(asked: Asked, sinks: list[Sink], *, sees_all: bool = True) -> list[Sink]:
+    """Return ``sinks`` after those that add to model calls what outputs show of them.
 
-    return [CallCosts(read_prices(path)), *sinks]
+    ``sees_all``: this process decodes all connections, so that it finds the calls of a run.
+    """
+    first: list[Sink] = [RunPlaces()] if sees_all else []
+    path = asked[PRICES]
+    if path is not None:
+        from sslsniff.model_calls.call_costs import CallCosts
+        from sslsniff.model_calls.prices import read_prices
+
+        first.append(CallCosts(read_prices(path)))
+    return [*first, *sinks]
 
 
 def text_sinks(asked: Asked, stream: TextIO, calls_of: "CallsOf | None" = None) -> list[Sink]:

@@ -117,6 +117,8 @@ def exchange_columns(body_bytes: int) -> list[TableColumn]:
         TableColumn("llm_cache_written_tokens", _INTEGER, _tokens("written")),
         TableColumn("llm_cost", _NUMBER, _cost),
         TableColumn("llm_currency", _TEXT, _currency),
+        TableColumn("llm_run", _INTEGER, _of_run("run")),
+        TableColumn("llm_run_position", _INTEGER, _of_run("position")),
     ]
 
 
@@ -216,6 +218,10 @@ def _cost(shown: Exchange) -> float | None:
 def _currency(shown: Exchange) -> str | None:
     cost = shown.model_call.cost if shown.model_call else None
     return cost.currency if cost else None
+
+
+def _of_run(name: str) -> Callable[[Exchange], Any]:
+    return lambda shown: getattr(shown.model_call and shown.model_call.run, name, None)
 
 
 def _tokens(name: str) -> Callable[[Exchange], Any]:

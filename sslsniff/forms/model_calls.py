@@ -7,7 +7,13 @@ from typing import Any
 from sslsniff.core.errors import counted
 from sslsniff.core.escaping import escape
 from sslsniff.core.model import Exchange
-from sslsniff.decoders.inner.models.model_call import ModelCall, TokenUsage, ToolCall, Turn
+from sslsniff.decoders.inner.models.model_call import (
+    ModelCall,
+    RunPlace,
+    TokenUsage,
+    ToolCall,
+    Turn,
+)
 from sslsniff.forms.text import pieces
 from sslsniff.forms.text.cutting import MARK
 
@@ -37,6 +43,7 @@ def llm_object(call: ModelCall, started_ns: int) -> Object:
         "usage": _usage(call.usage),
         "cost": amount_of(call),
         "currency": call.cost and call.cost.currency,
+        "run": call.run and _run(call.run),
         "first_output_ms": pieces.milliseconds_between(started_ns, first),
         "error": call.error,
         "incomplete": call.fault,
@@ -71,6 +78,19 @@ def token_counts(usage: Object) -> Iterator[str]:
     shown = f"{'?' if count_in is None else count_in} tokens in"
     yield f"{shown} ({', '.join(cached)})" if cached else shown
     yield f"{'?' if count_out is None else count_out} out"
+
+
+def _run(run: RunPlace) -> Object:
+    tools_ms = None if run.tools_ns is None else pieces.milliseconds(run.tools_ns)
+    return {"id": run.run, "position": run.position, "tools": run.tools, "tools_ms": tools_ms}
+
+
+def run_text(run: Object) -> str:
+    """Return what is said of a ``run`` object, not escaped."""
+    shown = f"{run['id']}, call {run['position']}"
+    if run["tools_ms"] is None:
+        return shown
+    return f"{shown}, after {', '.join(run['tools'])} ({pieces.duration(run['tools_ms'] * 1e6)})"
 
 
 def amount_of(call: ModelCall) -> float | None:

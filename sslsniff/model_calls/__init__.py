@@ -1,1 +1,1 @@
-"""What did calls of language models cost? Sinks here add it to calls, before outputs show them."""
+"""What did calls of language models cost, and which are one run? Sinks add it before outputs."""

@@ -64,7 +64,7 @@ class Group:
         if outcome.duration_ns is not None:
             self.total.add(outcome.duration_ns)
         if outcome.call is not None:
-            self.models.add(outcome.call)
+            self.models.add(outcome.call, outcome.duration_ns or 0)
 
     def merge(self, other: "Group") -> None:
         """Add all exchanges of ``other``, which does not change."""
@@ -175,7 +175,7 @@ class Groups:
         They are the groups themselves, not copies: later exchanges are added to them.
         """
         size = ORDERS[order]
-        groups = sorted(self._groups.values(), key=lambda group: (-size(group), str(group.key)))
+        groups = sorted(self._groups.values(), key=lambda group: (-size(group), _order(group)))
         return groups if self.rest is None else [*groups, self.rest]
 
     def total(self) -> Group:
@@ -210,6 +210,11 @@ class Groups:
         if self._first_ns is None or first_ns < self._first_ns:
             self._first_ns = first_ns
         self._last_ns = max(self._last_ns, last_ns)
+
+
+def _order(group: Group) -> list[tuple[bool, str | int]]:
+    """Return what orders groups of the same size: their values, those not known last."""
+    return [(each is None, "" if each is None else each) for each in group.key or ()]
 
 
 def _getter(fields: tuple[str, ...]) -> Callable[[Outcome], Key]:

@@ -1,5 +1,6 @@
 """The figures of one model call, and their sums over many."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, NamedTuple, Self
@@ -7,17 +8,17 @@ from typing import Any, NamedTuple, Self
 from sslsniff.decoders.inner.models.model_call import ModelCall
 
 _MOST_CHARACTERS = 100
-"""The length to which the name of a model is cut."""
-_MOST_UNPRICED = 20
-"""Models without a price that are named; calls of others are counted together."""
-OTHER_MODELS = "other models"
+"""The length to which the name of a model, and those of tools, are cut."""
+_MOST_NAMES = 20
+"""Models and tools that are named; others are counted together."""
+OTHERS = "others"
 
 
 class CallFigures(NamedTuple):
     """The tokens of a model call as its server counts them. None: the server does not say.
 
     ``cost``: in ``currency``; None if it is not known. ``unpriced``: its model, if that has no
-    price.
+    price. ``tools``: those that ran before it in its run, and how long they took together.
     """
 
     input: int | None = None
@@ -27,12 +28,16 @@ class CallFigures(NamedTuple):
     cost: Decimal | None = None
     currency: str | None = None
     unpriced: str | None = None
+    tools: str | None = None
+    tools_ns: int = 0
 
     @classmethod
     def of(cls, call: ModelCall) -> Self:
         """Return the figures of a call."""
-        usage, cost = call.usage, call.cost
+        usage, cost, run = call.usage, call.cost, call.run
         figures = cls(usage.input, usage.output, usage.cached, usage.written)
+        if run is not None and run.tools_ns is not None:
+            figures = figures._with_tools(run.tools, run.tools_ns)
         model = call.answered_by or call.model
         return figures if cost is None else figures._costing(cost.amount, cost.currency, model)
 
@@ -42,11 +47,18 @@ class CallFigures(NamedTuple):
         usage = llm["usage"]
         names = ("input_tokens", "output_tokens", "cached_tokens", "cache_written_tokens")
         figures = cls(*(usage.get(name) for name in names))
+        run = llm.get("run") or {}
+        if run.get("tools_ms") is not None:
+            figures = figures._with_tools(run["tools"], round(run["tools_ms"] * 1e6))
         amount, currency = llm.get("cost"), llm.get("currency")
         if currency is None:
             return figures
         cost = None if amount is None else Decimal(str(amount))
         return figures._costing(cost, currency, llm["response_model"] or llm["model"])
+
+    def _with_tools(self, names: Sequence[str], span_ns: int) -> Self:
+        shown = ", ".join(names)[:_MOST_CHARACTERS]
+        return self._replace(tools=shown, tools_ns=(span_ns + 500) // 1000 * 1000)
 
     def _costing(self, amount: Decimal | None, currency: str, model: str | None) -> Self:
         unpriced = (model or "?")[:_MOST_CHARACTERS] if amount is None else None
@@ -63,6 +75,7 @@ class ModelTotals:
     """Sums over model calls: how many ``calls``, ``with_tokens`` those that had any figure.
 
     ``with_cost``: those whose cost is known. ``unpriced``: how many had none, by model.
+    ``model_ns``: how long all calls took together. ``tools_ns``: how long tools took, by names.
     """
 
     calls: int = 0
@@ -75,8 +88,10 @@ class ModelTotals:
     cost: Decimal = Decimal()
     currency: str | None = None
     unpriced: dict[str, int] = field(default_factory=dict)
+    model_ns: int = 0
+    tools_ns: dict[str, int] = field(default_factory=dict)
 
-    def add(self, figures: CallFigures) -> None:
+    def add(self, figures: CallFigures, duration_ns: int) -> None:
         """Add a call."""
         self.calls += 1
         self.with_tokens += figures.has_tokens
@@ -89,7 +104,10 @@ class ModelTotals:
             self.with_cost += 1
             self.cost += figures.cost
         if figures.unpriced is not None:
-            self._count_unpriced(figures.unpriced, 1)
+            _count(self.unpriced, figures.unpriced, 1)
+        self.model_ns += duration_ns
+        if figures.tools is not None:
+            _count(self.tools_ns, figures.tools, figures.tools_ns)
 
     @property
     def amount(self) -> float | None:
@@ -101,13 +119,26 @@ class ModelTotals:
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.currency = self.currency or other.currency
-        for model, count in other.unpriced.items():
-            self._count_unpriced(model, count)
-
-    def _count_unpriced(self, model: str, count: int) -> None:
-        if model not in self.unpriced and len(self.unpriced) >= _MOST_UNPRICED:
-            model = OTHER_MODELS
-        self.unpriced[model] = self.unpriced.get(model, 0) + count
+        for mine, theirs in ((self.unpriced, other.unpriced), (self.tools_ns, other.tools_ns)):
+            for name, count in [*theirs.items()]:
+                _count(mine, name, count)
 
 
-_SUMS = ("calls", "with_tokens", "input", "output", "cached", "written", "with_cost", "cost")
+_SUMS = (
+    "calls",
+    "with_tokens",
+    "input",
+    "output",
+    "cached",
+    "written",
+    "with_cost",
+    "cost",
+    "model_ns",
+)
+
+
+def _count(counts: dict[str, int], name: str, count: int) -> None:
+    """Add to the count of a name; beyond ``_MOST_NAMES``, to that of all others."""
+    if name not in counts and len(counts) >= _MOST_NAMES:
+        name = OTHERS
+    counts[name] = counts.get(name, 0) + count

@@ -25,8 +25,8 @@ GROUP_BY: Option[tuple[str, ...]] = value(
     "--group-by",
     group_keys,
     "KEYS",
-    "what --stats groups by: host, path, comm, pid, status, protocol, method, model, error"
-    " (default: host,method,path)",
+    "what --stats groups by: host, path, comm, pid, status, protocol, method, model,"
+    " error, run (default: host,method,path)",
     default=(),
 )
 SORT_BY = choice(

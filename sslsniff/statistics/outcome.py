@@ -15,7 +15,7 @@ from sslsniff.statistics.path_patterns import path_pattern
 if TYPE_CHECKING:
     from sslsniff.forms.json.short_lines import ShortExchange
 
-KEYS = ("host", "path", "comm", "pid", "status", "protocol", "method", "model", "error")
+KEYS = ("host", "path", "comm", "pid", "status", "protocol", "method", "model", "error", "run")
 """The fields of an ``Outcome`` by which exchanges can be grouped."""
 
 _MOST_CHARACTERS = 100
@@ -42,6 +42,7 @@ class Outcome(NamedTuple):
     ``request_bytes``, ``response_bytes``: bodies as sent. ``missing_bytes``: those not captured.
     ``error``: why it ended early, else the status of a failed gRPC call, or a model's error.
     ``is_open``: it had not ended when the capture did. That is no error.
+    ``run``: the number of the run of an agent that a model call is part of.
     ``model``: the one that answered, else the one that was asked for. ``call``: the figures of
     a model call; None of others, also of those by MCP.
     """
@@ -63,6 +64,7 @@ class Outcome(NamedTuple):
     is_open: bool = False
     model: str | None = None
     call: CallFigures | None = None
+    run: int | None = None
 
     @property
     def is_failed(self) -> bool:
@@ -103,6 +105,7 @@ class Outcome(NamedTuple):
             is_open=error == CAPTURE_ENDED,
             model=_cut((call.answered_by or call.model) if call else None),
             call=CallFigures.of(call) if call and call.method is None else None,
+            run=call.run.run if call and call.run else None,
         )
 
     @classmethod
@@ -139,7 +142,7 @@ class Outcome(NamedTuple):
         """
         request, response, server = line["request"], line["response"], line["server"]
         error, call, grpc = line["error"], line.get("llm"), line.get("grpc")
-        db = line.get("db")
+        db, run = line.get("db"), call.get("run") if call else None
         spans = (line["duration_ms"], line["first_byte_ms"]) if request or db else (None, None)
         if _is_unfinished(error):
             spans = None, spans[1]
@@ -170,6 +173,7 @@ class Outcome(NamedTuple):
             is_open=error == CAPTURE_ENDED,
             model=_cut((call["response_model"] or call["model"]) if call else None),
             call=CallFigures.of_json(call) if call and call["method"] is None else None,
+            run=run["id"] if run else None,
         )
 
 

@@ -29,12 +29,14 @@ class Turn:
 
     ``text``: all its texts, a line each. ``other``: the kinds of its parts that are not text, as
     the format names them (``image_url``, ``tool_result``, ...), in order.
+    ``results``: ids of the tool calls whose results it has; names, where the format has no ids.
     """
 
     role: str
     text: str = ""
     other: list[str] = field(default_factory=list)
     tool_calls: list[ToolCall] = field(default_factory=list)
+    results: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -79,16 +81,31 @@ class Cost(NamedTuple):
     currency: str
 
 
+class RunPlace(NamedTuple):
+    """Where a call belongs: the ``position``-th of the ``run``, both counted from 1.
+
+    ``tools``: those that ran between the answer before it and this call, and had ``tools_ns`` for
+    that; None if that is not known, or none ran.
+    """
+
+    run: int
+    position: int
+    tools: tuple[str, ...] = ()
+    tools_ns: int | None = None
+
+
 @dataclass(slots=True)
 class ModelCall:
     """A call; what its request or its answer does not say is None or empty.
 
     ``api``: the format, such as ``openai.chat``. ``method``: the JSON-RPC method, with MCP only.
     ``tools``: names of the tools that the model may call.
+    ``previous``: id of the answer that the request continues, if it names one instead of messages.
     ``texts``, ``reasonings``: pieces of the answer, and of the reasoning before it.
     ``is_complete``: the end of a streamed answer came, as its format marks it.
     ``first_output_ns``, ``complete_ns``: when a streamed answer began and was complete; whoever
     knows sets them.
+    ``run``: the run of an agent that it is part of; whoever knows the calls before it sets it.
     ``cost``: None if no prices are known, or no tokens; whoever knows prices sets it.
     ``error``: what the server says. ``fault``: why what is shown may not be all.
     """
@@ -100,6 +117,7 @@ class ModelCall:
     streamed: bool = False
     messages: list[Turn] = field(default_factory=list)
     tools: list[str] = field(default_factory=list)
+    previous: str | None = None
     id: str | None = None
     answered_by: str | None = None
     texts: list[str] = field(default_factory=list)
@@ -113,6 +131,7 @@ class ModelCall:
     first_output_ns: int | None = None
     complete_ns: int | None = None
     cost: Cost | None = None
+    run: RunPlace | None = None
     kept: int = 0
     """About the memory of the answer in bytes."""
 

@@ -24,6 +24,8 @@ def read_request(call: ModelCall, document: Object) -> None:
         turn = turn_of(text(message, "role"), message.get("content"))
         images = message.get("images")
         turn.other += ["image"] * (len(images) if isinstance(images, list) else 0)
+        if turn.role == "tool":
+            turn.results.append(text(message, "tool_name") or "?")
         for asked in objects(message, "tool_calls"):
             arguments = as_json(at(asked, "function", "arguments"))
             turn.tool_calls.append(ToolCall(None, None, text(asked, "function", "name"), arguments))

@@ -31,6 +31,8 @@ def read_request(call: ModelCall, document: Object) -> None:
                     as_json(at(tool_call, "function", "arguments")),
                 )
             )
+        if (answered := text(message, "tool_call_id")) is not None:
+            turn.results.append(answered)
         call.messages.append(turn)
     if "prompt" in document:
         call.messages.append(turn_of("user", document["prompt"]))

@@ -72,7 +72,8 @@ def _decode(pipe: Pipe, asked: Asked, share: Share, output: TextIO) -> ShareEnde
             newline="\n",
             write_through=True,
         )
-        sinks = annotated(asked, filtered(asked, [sender, *text_sinks(asked, text)]))
+        shown = filtered(asked, [sender, *text_sinks(asked, text)])
+        sinks = annotated(asked, shown, sees_all=False)
         is_whole = pump(source, [places, *sinks], asked, control)
         for sink in sinks:
             sink.close()

@@ -180,6 +180,7 @@ def _row(exchange: Exchange, outcome: Outcome) -> list[object]:
             call.usage.cached,
             call.usage.written,
             amount_of(call),
+            call.run and [*call.run[:2], call.run.tools, _microseconds(call.run.tools_ns)],
         ],
     ]
 
@@ -194,8 +195,11 @@ def _target(exchange: Exchange) -> str | None:
 
 def _span(start_ns: int, end_ns: int | None) -> int | None:
     """Return ``span_ns`` in whole microseconds."""
-    span = pieces.span_ns(start_ns, end_ns)
-    return None if span is None else span // 1000
+    return _microseconds(pieces.span_ns(start_ns, end_ns))
+
+
+def _microseconds(span_ns: int | None) -> int | None:
+    return None if span_ns is None else span_ns // 1000
 
 
 def _inert(json: bytes) -> bytes:

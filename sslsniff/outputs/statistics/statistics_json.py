@@ -70,6 +70,10 @@ def _figures(group: Group, rate: float | None) -> Object:
         "cost": group.models.amount,
         "currency": group.models.currency,
         "calls_without_price": group.models.unpriced,
+        "model_ms": pieces.milliseconds(group.models.model_ns),
+        "tools_ms": {
+            name: pieces.milliseconds(span) for name, span in group.models.tools_ns.items()
+        },
     }
 
 

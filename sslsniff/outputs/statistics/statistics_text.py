@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TextIO
 
 from sslsniff.core.errors import counted
+from sslsniff.core.escaping import escape
 from sslsniff.core.sink import Summary
 from sslsniff.forms.model_calls import money, no_price
 from sslsniff.forms.text import pieces
@@ -34,6 +35,11 @@ _IF_ANY: dict[str, _Cell] = {
     "cost": lambda models: _cost(models),
 }
 """The same; a column is left out if there is nothing of it."""
+_OF_RUNS: dict[str, _Cell] = {
+    "in model": lambda models: _span(models.model_ns),
+    "in tools": lambda models: _span(sum(models.tools_ns.values()) or None),
+}
+"""What a table by runs of agents has, too."""
 _NOTHING = ("0", _UNKNOWN)
 _FIRST_BYTE, _TOTAL = "first byte", "total"
 _UNITS = ((1_000_000, 1_000, "us"), (1_000_000_000, 1_000_000, "ms"), (math.inf, 10**9, "s"))
@@ -87,7 +93,7 @@ def statistics_lines(
     if not total.count:
         return ["no exchanges"]
     shown = found if columns is None else found[:MOST_ROWS]
-    more = _model_columns(total.models)
+    more = _model_columns(total.models) | (_OF_RUNS if "run" in groups.by else {})
     rows = [_headings(groups.by, more)]
     for group in (*shown, total):
         style = "method" if group is total else None
@@ -97,7 +103,8 @@ def statistics_lines(
         times = {_FIRST_BYTE: _spans(group.first_byte), _TOTAL: _spans(group.total)}
         rows.append(GroupRow(keys, style, figures, counted, times))
     lines = [*table_lines(rows, paint, columns)]
-    return [*lines, *_remarks(groups, total, found[len(shown) :])]
+    tools = _tools(groups.by, shown) if "run" in groups.by else ()
+    return [*lines, *tools, *_remarks(groups, total, found[len(shown) :])]
 
 
 def _headings(by: Sequence[str], more: Iterable[str]) -> GroupRow:
@@ -152,6 +159,16 @@ def _span(span_ns: int | None) -> str:
 
 def _three_digits(value: float) -> str:
     return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f}"
+
+
+def _tools(by: Sequence[str], shown: Sequence[Group]) -> Iterator[str]:
+    """Yield of each run which tools ran between its calls, and for how long."""
+    for group in shown:
+        tools = [
+            f"{escape(name)} {_span(span_ns)}" for name, span_ns in group.models.tools_ns.items()
+        ]
+        if tools and group.key is not None:
+            yield f"run {group.key[by.index('run')]}: tools between calls: {', '.join(tools)}"
 
 
 def _remarks(groups: Groups, total: Group, hidden: Sequence[Group]) -> Iterator[str]:

@@ -16,7 +16,7 @@ from sslsniff.model_calls.call_costs import CallCosts
 from sslsniff.model_calls.prices import Prices, read_prices
 from sslsniff.outputs.statistics.statistics_text import statistics_lines
 from sslsniff.statistics.groups import Groups
-from sslsniff.statistics.model_totals import OTHER_MODELS
+from sslsniff.statistics.model_totals import OTHERS
 from sslsniff.statistics.outcome import Outcome
 from tests.unit.exchanges import exchange, request, response
 
@@ -139,7 +139,7 @@ def test_models_without_a_price_are_named_within_limits(prices: Prices) -> None:
     whole = groups.total()
     whole.merge(whole)
     unpriced = whole.models.unpriced
-    assert (len(unpriced), unpriced[OTHER_MODELS], sum(unpriced.values())) == (21, 20, 60)
+    assert (len(unpriced), unpriced[OTHERS], sum(unpriced.values())) == (21, 20, 60)
     assert max(map(len, unpriced)) == 100
 
 

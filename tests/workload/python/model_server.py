@@ -13,6 +13,7 @@ import ssl
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 PAUSE_S = 0.05
@@ -48,6 +49,7 @@ _GEMINI_USAGE = {
     "cachedContentTokenCount": 6,
 }
 Pieces = list[dict[str, Any]]
+Answers = dict[str, Callable[[dict[str, Any]], tuple[dict[str, Any], Pieces]]]
 
 
 def chat(body: dict[str, Any]) -> tuple[dict[str, Any], Pieces]:
@@ -245,7 +247,7 @@ def ollama(body: dict[str, Any]) -> tuple[dict[str, Any], Pieces]:
     return {**base, "message": message, **end}, pieces
 
 
-ANSWERS = {
+ANSWERS: Answers = {
     "/v1/chat/completions": chat,
     "/v1/responses": responses,
     "/v1/messages": messages,
@@ -259,6 +261,7 @@ class Models(http.server.BaseHTTPRequestHandler):
     """Answers each request by its path."""
 
     protocol_version = "HTTP/1.1"
+    answers = ANSWERS
 
     def do_POST(self) -> None:
         """Answer whole, or as a stream if the request asks for one."""
@@ -268,7 +271,7 @@ class Models(http.server.BaseHTTPRequestHandler):
             error = {"type": "not_found_error", "message": "no model no-such-model"}
             self._send(404, {"type": "error", "error": error})
             return
-        whole, pieces = ANSWERS[path](body)
+        whole, pieces = self.answers[path](body)
         if body.get("stream", path == "/api/chat") or ":stream" in path:
             self._stream(path, pieces)
         else:
@@ -309,10 +312,11 @@ class Models(http.server.BaseHTTPRequestHandler):
         """Keep quiet."""
 
 
-def main() -> None:
-    """Serve until standard input ends."""
+def serve(answers: Answers, certificate: str, key: str) -> None:
+    """Serve until standard input ends; ``answers``: of each path."""
+    Models.answers = answers
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(sys.argv[1], sys.argv[2])
+    context.load_cert_chain(certificate, key)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Models) as server:
         server.daemon_threads = True
         server.socket = context.wrap_socket(server.socket, server_side=True)
@@ -323,4 +327,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    serve(ANSWERS, *sys.argv[1:])

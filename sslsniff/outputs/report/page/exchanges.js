@@ -22,6 +22,7 @@ const FIELDS = {
   status: (row) => row.status,
   protocol: (row) => row.protocol,
   model: (row) => row.model?.name,
+  run: (row) => row.model?.run?.id,
   connection: (row) => row.connection.id,
   error: (row) => row.error,
 };
@@ -70,7 +71,7 @@ function exchangesSection() {
   const words = element("input", { type: "search", id: "search", autocomplete: "off", spellcheck: "false" });
   const failed = element("input", { type: "checkbox", id: "failed" });
   const form = element("form", { role: "search" },
-    element("label", null, "Search: words, or host: path: comm: status: protocol: model: connection: error:", words),
+    element("label", null, "Search: words, or host: path: comm: status: protocol: model: run: connection: error:", words),
     element("label", { class: "inline" }, failed, "only errors"));
   const heads = COLUMNS.map((column) => element("th", { scope: "col", class: column.kind }, button(column.title, () => {
     list.order = { column, down: list.order.column === column ? !list.order.down : column.kind === "number" };

@@ -8,11 +8,6 @@ function figure(name, value, isBad) {
   return element("div", { class: isBad ? "bad" : null }, element("dt", null, name), element("dd", null, value));
 }
 
-// Returns a sum, and of how many calls it is, if it is not of all.
-function ofCalls(text, known, calls) {
-  return known === calls ? text : `${text} (${known} of ${counted(calls, "call")})`;
-}
-
 function tokensOf(figures, text) {
   return ofCalls(text, figures.calls_with_tokens, figures.model_calls);
 }
@@ -68,7 +63,7 @@ function modelsSection() {
       { title: "Tools called", value: (row) => row.model.tools.join(", ") },
       { title: "Host", value: (row) => row.host ?? "?" },
     ],
-  })];
+  }), runsPart(calls)];
 }
 
 function groupTable(name, title) {
