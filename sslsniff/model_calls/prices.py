@@ -20,11 +20,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sslsniff.core.errors import PricesError
+from sslsniff.core.escaping import escape
 from sslsniff.decoders.inner.models.model_call import Cost, ModelCall, TokenUsage
 
 _REQUIRED, _OPTIONAL = ("input", "output"), ("cached_input", "cache_write")
 _PAGE = "docs/model-calls.md has an example"
 _MILLION = -6  # as a power of ten
+_MOST = 10**12
 _MOST_CURRENCY_CHARACTERS = 10
 
 
@@ -79,11 +81,11 @@ def read_prices(path: str) -> Prices:
         raise PricesError(
             f"cannot read {path}: {error.strerror}", "name a file of prices"
         ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:  # of TOML, of UTF-8, or of a name
         raise PricesError(f"{path} is not TOML: {error}", _PAGE) from None
     unknown = sorted(found.keys() - {"currency", "models"})
     if unknown:
-        raise PricesError(f"{path}: unknown setting {unknown[0]}", "use currency and models")
+        raise PricesError(f"{path}: unknown setting {escape(unknown[0])}", "use currency, models")
     currency, models = found.get("currency"), found.get("models")
     if not (isinstance(currency, str) and 0 < len(currency) <= _MOST_CURRENCY_CHARACTERS):
         raise PricesError(f"{path}: there is no currency", 'write such as currency = "USD"')
@@ -93,19 +95,19 @@ def read_prices(path: str) -> Prices:
 
 
 def _price(path: str, name: str, found: Any) -> Price:
-    where = f'{path}: models."{name}"'
+    shown = f'models."{escape(name)}"'
+    where = f"{path}: {shown}"
     if not isinstance(found, dict):
-        raise PricesError(f"{where} is no table of prices", f'write [models."{name}"]')
+        raise PricesError(f"{where} is no table of prices", f"write [{shown}]")
     known = (*_REQUIRED, *_OPTIONAL)
     unknown = sorted(found.keys() - {*known})
     if unknown:
-        raise PricesError(f"{where}: unknown price {unknown[0]}", f"use {', '.join(known)}")
+        raise PricesError(f"{where}: unknown price {escape(unknown[0])}", f"use {', '.join(known)}")
     for each in _REQUIRED:
         if each not in found:
             raise PricesError(f"{where} has no {each}", "add the price of a million tokens")
     for each, value in found.items():
-        is_number = isinstance(value, int | Decimal) and not isinstance(value, bool)
-        if not (is_number and Decimal(value).is_finite() and value >= 0):
+        if not _is_price(value):
             raise PricesError(f"{where}: {each} is no price", "write a number of 0 or more")
     given = {each: Decimal(value) for each, value in found.items()}
     uncached = given["input"]
@@ -115,3 +117,10 @@ def _price(path: str, name: str, found: Any) -> Price:
         given.get("cached_input", uncached),
         given.get("cache_write", uncached),
     )
+
+
+def _is_price(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        return False
+    amount = Decimal(value)
+    return amount.is_finite() and 0 <= amount <= _MOST

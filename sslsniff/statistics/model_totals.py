@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple, Self
 
 from sslsniff.decoders.inner.models.model_call import ModelCall
+from sslsniff.forms.text import pieces
 
 _MOST_CHARACTERS = 100
 """The length to which the name of a model, and those of tools, are cut."""
@@ -113,6 +114,23 @@ class ModelTotals:
     def amount(self) -> float | None:
         """What they cost; None if that is known of none."""
         return float(self.cost) if self.with_cost else None
+
+    def fields(self) -> dict[str, Any]:
+        """Return them as an object of docs/json.md has them."""
+        return {
+            "model_calls": self.calls,
+            "calls_with_tokens": self.with_tokens,
+            "input_tokens": self.input,
+            "output_tokens": self.output,
+            "cached_tokens": self.cached,
+            "cache_written_tokens": self.written,
+            "calls_with_cost": self.with_cost,
+            "cost": self.amount,
+            "currency": self.currency,
+            "calls_without_price": self.unpriced,
+            "model_ms": pieces.milliseconds(self.model_ns),
+            "tools_ms": {name: pieces.milliseconds(span) for name, span in self.tools_ns.items()},
+        }
 
     def merge(self, other: "ModelTotals") -> None:
         """Add all calls of ``other``, which does not change."""

@@ -29,16 +29,7 @@ def _group_object(groups: Groups, group: Group) -> Object:
         "request_bytes": group.request_bytes,
         "response_bytes": group.response_bytes,
         "missing_bytes": group.missing_bytes,
-        "model_calls": group.models.calls,
-        "calls_with_tokens": group.models.with_tokens,
-        "input_tokens": group.models.input,
-        "output_tokens": group.models.output,
-        "cached_tokens": group.models.cached,
-        "cache_written_tokens": group.models.written,
-        "calls_with_cost": group.models.with_cost,
-        "cost": group.models.amount,
-        "currency": group.models.currency,
-        "calls_without_price": group.models.unpriced,
+        **group.models.fields(),
         "statuses": {
             "none" if status is None else f"{status}xx": count
             for status, count in sorted(

@@ -60,20 +60,7 @@ def _figures(group: Group, rate: float | None) -> Object:
         "missing_bytes": group.missing_bytes,
         "first_byte_ms": _spans(group.first_byte),
         "total_ms": _spans(group.total),
-        "model_calls": group.models.calls,
-        "calls_with_tokens": group.models.with_tokens,
-        "input_tokens": group.models.input,
-        "output_tokens": group.models.output,
-        "cached_tokens": group.models.cached,
-        "cache_written_tokens": group.models.written,
-        "calls_with_cost": group.models.with_cost,
-        "cost": group.models.amount,
-        "currency": group.models.currency,
-        "calls_without_price": group.models.unpriced,
-        "model_ms": pieces.milliseconds(group.models.model_ns),
-        "tools_ms": {
-            name: pieces.milliseconds(span) for name, span in group.models.tools_ns.items()
-        },
+        **group.models.fields(),
     }
 
 

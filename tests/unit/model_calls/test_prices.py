@@ -178,7 +178,8 @@ MODEL = 'currency = "EUR"\n[models.a]\n'
         ("currency = 3", "{}: there is no currency: "),
         ('currency = "EUR"', '{}: there is no model: write such as [models."gpt-*"]'),
         ('currency = "EUR"\nmodels = 3', "{}: there is no model: "),
-        ('currency = "EUR"\n[model.a]', "{}: unknown setting model: use currency and models"),
+        ('currency = "EUR"\n[models."\\n"]\na = 1', '{}: models."\\x0a": unknown price a: use in'),
+        ('currency = "EUR"\n[model.a]', "{}: unknown setting model: use currency, models"),
         (
             'currency = "EUR"\nmodels.a = 3',
             '{}: models."a" is no table of prices: write [models."a"]',
@@ -187,7 +188,7 @@ MODEL = 'currency = "EUR"\n[models.a]\n'
         (MODEL + "inptu = 1", '{}: models."a": unknown price inptu: use input, output, cached_'),
         *(
             (MODEL + f"output = 1\ninput = {wrong}", '{}: models."a": input is no price: write a n')
-            for wrong in ("-1", "nan", "inf", "true", '"1"')
+            for wrong in ("-1", "nan", "-nan", "inf", "1e13", "true", '"1"')
         ),
     ],
 )

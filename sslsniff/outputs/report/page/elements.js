@@ -68,7 +68,7 @@ function ofCalls(text, known, calls) {
 // Returns an amount with two decimals, or below 1 with three digits; nothing if it is not known.
 function money(amount, currency) {
   if (amount === null) return "";
-  const decimals = amount >= 1 || !amount ? 2 : 2 - Math.floor(Math.log10(amount));
+  const decimals = amount >= 1 || !amount ? 2 : Math.min(20, 2 - Math.floor(Math.log10(amount)));
   const digits = { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
   return `${amount.toLocaleString("en", digits)} ${currency}`;
 }

@@ -1,7 +1,21 @@
 "use strict";
-// Runs of agents: calls of models of which each continues the one before, and the tools between them.
+// Calls of models, and runs of agents: calls of which each continues the one before.
 
 const MOST_RUNS = 50;
+
+// Returns the columns that tables of calls have in common, by name; `calls` are those of the table.
+function callColumns(calls) {
+  const { currency } = capture.total;
+  const tokens = (title, name) => ({ title, kind: "number", value: (row) => row.model[name], show: (row) => row.model[name] ?? "?" });
+  return {
+    time: { title: "Time", kind: "nowrap", value: (row) => row.startUs, show: (row) => timeOfDay(row.startUs) },
+    model: { title: "Model", value: (row) => row.model.name ?? row.model.api, show: (row) => button(row.model.name ?? row.model.api, () => openDetail(row.number, calls)) },
+    tokens: [tokens("Tokens in", "inputTokens"), tokens("Tokens out", "outputTokens")],
+    cost: currency ? [{ title: "Cost", kind: "number", value: (row) => row.model.cost, show: (row) => money(row.model.cost, currency) }] : [],
+    duration: { title: "Duration", kind: "number", value: (row) => row.ms, show: (row) => duration(row.ms) },
+    tools: { title: "Tools called", value: (row) => row.model.tools.join(", ") },
+  };
+}
 
 // Returns the runs of several calls; how many tokens and how long, of the calls that are in the page.
 function runsOf(calls) {
@@ -59,20 +73,15 @@ function runDetails(run) {
 }
 
 function runTable({ id, rows }) {
-  const { currency } = capture.total;
+  const { time, model, tokens, cost, duration: lasted, tools } = callColumns(rows);
   return sortableTable({
     caption: `Calls of run ${id}`,
     rows,
     columns: [
       { title: "Call", kind: "number", value: (row) => row.model.run.position },
-      { title: "Time", kind: "nowrap", value: (row) => row.startUs, show: (row) => timeOfDay(row.startUs) },
+      time,
       { title: "Tools before it", value: (row) => row.model.run.toolsMs, show: (row) => (row.model.run.toolsMs === null ? "" : `${row.model.run.tools.join(", ")}: ${duration(row.model.run.toolsMs)}`) },
-      { title: "Model", value: (row) => row.model.name ?? row.model.api, show: (row) => button(row.model.name ?? row.model.api, () => openDetail(row.number, rows)) },
-      { title: "Tokens in", kind: "number", value: (row) => row.model.inputTokens, show: (row) => row.model.inputTokens ?? "?" },
-      { title: "Tokens out", kind: "number", value: (row) => row.model.outputTokens, show: (row) => row.model.outputTokens ?? "?" },
-      ...(currency ? [{ title: "Cost", kind: "number", value: (row) => row.model.cost, show: (row) => money(row.model.cost, currency) }] : []),
-      { title: "Duration", kind: "number", value: (row) => row.ms, show: (row) => duration(row.ms) },
-      { title: "Tools called", value: (row) => row.model.tools.join(", ") },
+      ...[model, ...tokens, ...cost, lasted, tools],
     ],
   });
 }

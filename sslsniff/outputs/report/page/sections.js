@@ -43,24 +43,22 @@ function summarySection() {
 function modelsSection() {
   const calls = exchanges.filter((row) => row.model);
   if (!calls.length) return null;
-  const { currency, calls_without_price: unpriced } = capture.total;
-  const noPrice = Object.entries(unpriced).map(([model, count]) => `${counted(count, "call")} of ${model}`).join(", ");
+  const { time, model, tokens, cost, duration: lasted, tools } = callColumns(calls);
+  const noPrice = Object.entries(capture.total.calls_without_price).map(([model, count]) => `${counted(count, "call")} of ${model}`).join(", ");
   return [noPrice ? element("p", { class: "warning" }, `No price for ${noPrice}.`) : null, sortableTable({
     caption: counted(calls.length, "call"),
     rows: calls,
     columns: [
-      { title: "Time", kind: "nowrap", value: (row) => row.startUs, show: (row) => timeOfDay(row.startUs) },
+      time,
       { title: "Process", value: processOf },
-      { title: "Model", value: (row) => row.model.name ?? row.model.api, show: (row) => button(row.model.name ?? row.model.api, () => openDetail(row.number, calls)) },
+      model,
       { title: "API", kind: "nowrap", value: (row) => row.model.api },
-      { title: "Tokens in", kind: "number", value: (row) => row.model.inputTokens, show: (row) => row.model.inputTokens ?? "?" },
-      { title: "Tokens out", kind: "number", value: (row) => row.model.outputTokens, show: (row) => row.model.outputTokens ?? "?" },
+      ...tokens,
       { title: "Cached", kind: "number", value: (row) => row.model.cachedTokens },
       { title: "Written", kind: "number", value: (row) => row.model.writtenTokens },
-      ...(currency ? [{ title: "Cost", kind: "number", value: (row) => row.model.cost, show: (row) => money(row.model.cost, currency) }] : []),
+      ...cost,
       { title: "First output", kind: "number", value: (row) => row.model.firstOutputMs, show: (row) => duration(row.model.firstOutputMs) },
-      { title: "Duration", kind: "number", value: (row) => row.ms, show: (row) => duration(row.ms) },
-      { title: "Tools called", value: (row) => row.model.tools.join(", ") },
+      ...[lasted, tools],
       { title: "Host", value: (row) => row.host ?? "?" },
     ],
   }), runsPart(calls)];
