@@ -327,6 +327,13 @@ class FirstOutput:
 
 
 @dataclass(slots=True)
+class AnswerEnd:
+    """A streamed answer of a language model on ``stream`` is complete by its own format."""
+
+    stream: int
+
+
+@dataclass(slots=True)
 class StatementStart:
     """A client sends a statement to a database; the ``statement`` grows with its answer."""
 
@@ -366,6 +373,7 @@ Message = (
     | BodyTrailers
     | ModelRequest
     | FirstOutput
+    | AnswerEnd
     | StatementStart
     | StatementAnswer
     | StatementEnd

@@ -11,6 +11,7 @@ from sslsniff.core.model import Chunk, Connection, Exchange
 from sslsniff.core.roles import Roles
 from sslsniff.core.sink import Sink
 from sslsniff.files.replay import ReplaySource
+from sslsniff.model_calls.run_places import RunPlaces
 
 
 def decode(
@@ -29,7 +30,7 @@ def decode(
     to its end. If a part of it cannot be decoded, a ``UserWarning`` says so.
     """
     queue = _ExchangeQueue()
-    builder = ExchangeBuilder([queue], body_limit_bytes=body_limit_bytes)
+    builder = ExchangeBuilder([RunPlaces(), queue], body_limit_bytes=body_limit_bytes)
     if isinstance(source, str | os.PathLike):
         return _decode_file(ReplaySource(source), builder, queue)
     return _decode_chunks(source, builder, queue)

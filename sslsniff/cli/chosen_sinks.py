@@ -27,6 +27,8 @@ from sslsniff.forms.proto_fields import Schema, no_schema
 from sslsniff.forms.text.hexdump import HexdumpSink
 from sslsniff.forms.text.lines import terminal_columns
 from sslsniff.forms.text.summary import SummarySink
+from sslsniff.model_calls.options import PRICES
+from sslsniff.model_calls.run_places import RunPlaces
 from sslsniff.outputs.keylog.options import KEYLOG
 from sslsniff.outputs.lines import options as lines
 from sslsniff.outputs.lines.frame_lines import FrameLines
@@ -48,6 +50,7 @@ def check_outputs(asked: Asked, standard: TextIO | None) -> None:
     """Raise the error that ``open_sinks`` would raise, before anything is written."""
     parse_filter(asked)
     _schema(asked[lines.PROTO_SET])
+    annotated(asked, [])
     for each in OUTPUTS:
         if each.is_wanted(asked):
             each.check(asked)
@@ -114,7 +117,7 @@ def open_sinks(
     sinks += other_sinks(asked, opening)
     for sink in sinks:
         closing.callback(sink.close)
-    shown = filtered(asked, sinks)
+    shown = annotated(asked, filtered(asked, sinks))
     status_to = inherited_fd(STATUS_TO)
     if status_to is not None and capture is not None:
         from sslsniff.outputs.status.status_lines import StatusLines
@@ -136,6 +139,21 @@ def filtered(asked: Asked, sinks: list[Sink]) -> list[Sink]:
     from sslsniff.filters.filtered import FilteredSink
 
     return [FilteredSink(expression, sinks)]
+
+
+def annotated(asked: Asked, sinks: list[Sink], *, sees_all: bool = True) -> list[Sink]:
+    """Return ``sinks`` after those that add to model calls what outputs show of them.
+
+    ``sees_all``: this process decodes all connections, so that it finds the calls of a run.
+    """
+    first: list[Sink] = [RunPlaces()] if sees_all else []
+    path = asked[PRICES]
+    if path is not None:
+        from sslsniff.model_calls.call_costs import CallCosts
+        from sslsniff.model_calls.prices import read_prices
+
+        first.append(CallCosts(read_prices(path)))
+    return [*first, *sinks]
 
 
 def text_sinks(asked: Asked, stream: TextIO, calls_of: "CallsOf | None" = None) -> list[Sink]:

@@ -51,6 +51,10 @@ class ConfigurationError(SslsniffError):
     """The file of ``sslsniff agent`` is wrong."""
 
 
+class PricesError(SslsniffError):
+    """A file of prices of models is wrong."""
+
+
 class KafkaError(SslsniffError):
     """Kafka cannot be reached, or its settings are wrong."""
 

@@ -8,6 +8,7 @@ from sslsniff.core.escaping import encodable
 from sslsniff.core.model import Address, Exchange, Request, Response
 from sslsniff.decoders.messages import Header, Headers, cached_in_headers
 from sslsniff.forms.grpc_calls import call_of
+from sslsniff.forms.model_calls import amount_of
 from sslsniff.forms.text import pieces
 
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
@@ -112,6 +113,12 @@ def exchange_columns(body_bytes: int) -> list[TableColumn]:
         TableColumn("llm_output_tokens", _INTEGER, _tokens("output")),
         TableColumn("machine", _TEXT, lambda shown: shown.connection.process.machine_name),
         TableColumn("place", _TEXT, lambda shown: shown.place),
+        TableColumn("llm_cached_tokens", _INTEGER, _tokens("cached")),
+        TableColumn("llm_cache_written_tokens", _INTEGER, _tokens("written")),
+        TableColumn("llm_cost", _NUMBER, _cost),
+        TableColumn("llm_currency", _TEXT, _currency),
+        TableColumn("llm_run", _INTEGER, _of_run("run")),
+        TableColumn("llm_run_position", _INTEGER, _of_run("position")),
     ]
 
 
@@ -202,6 +209,19 @@ def _of_statement(name: str) -> Callable[[Exchange], Any]:
 
 def _of_model_call(name: str) -> Callable[[Exchange], Any]:
     return lambda shown: _text(getattr(shown.model_call, name, None))
+
+
+def _cost(shown: Exchange) -> float | None:
+    return amount_of(shown.model_call) if shown.model_call else None
+
+
+def _currency(shown: Exchange) -> str | None:
+    cost = shown.model_call.cost if shown.model_call else None
+    return cost.currency if cost else None
+
+
+def _of_run(name: str) -> Callable[[Exchange], Any]:
+    return lambda shown: getattr(shown.model_call and shown.model_call.run, name, None)
 
 
 def _tokens(name: str) -> Callable[[Exchange], Any]:

@@ -1,10 +1,19 @@
 """Turns a model call into the object of docs/json.md, and into a line's remark."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sslsniff.core.errors import counted
+from sslsniff.core.escaping import escape
 from sslsniff.core.model import Exchange
-from sslsniff.decoders.inner.models.model_call import ModelCall, ToolCall, Turn
+from sslsniff.decoders.inner.models.model_call import (
+    ModelCall,
+    RunPlace,
+    TokenUsage,
+    ToolCall,
+    Turn,
+)
 from sslsniff.forms.text import pieces
 from sslsniff.forms.text.cutting import MARK
 
@@ -17,7 +26,6 @@ _CHARACTERS = 100
 def llm_object(call: ModelCall, started_ns: int) -> Object:
     """Return the ``llm`` object of a model call, whose exchange began at ``started_ns``."""
     first = call.first_output_ns
-    usage = call.usage
     return {
         "api": call.api,
         "provider": call.provider,
@@ -32,16 +40,81 @@ def llm_object(call: ModelCall, started_ns: int) -> Object:
         "reasoning": "".join(call.reasonings),
         "tool_calls": [*map(_tool_call, call.tool_calls)],
         "finish_reason": call.finish,
-        "usage": {
-            "input_tokens": usage.input,
-            "output_tokens": usage.output,
-            "cached_tokens": usage.cached,
-            "reasoning_tokens": usage.reasoning,
-        },
+        "usage": _usage(call.usage),
+        "cost": amount_of(call),
+        "currency": call.cost and call.cost.currency,
+        "run": call.run and _run(call.run),
         "first_output_ms": pieces.milliseconds_between(started_ns, first),
         "error": call.error,
         "incomplete": call.fault,
     }
+
+
+def _usage(usage: TokenUsage) -> Object:
+    return {
+        "input_tokens": usage.input,
+        "output_tokens": usage.output,
+        "cached_tokens": usage.cached,
+        "reasoning_tokens": usage.reasoning,
+        "cache_written_tokens": usage.written,
+        "input_has_cached": usage.input_has_cached,
+    }
+
+
+def token_counts(usage: Object) -> Iterator[str]:
+    """Yield what a line says of a ``usage`` object; nothing if the server gave no figures.
+
+    ``+7 cached`` comes beside the tokens of the input, ``7 cached`` are part of them.
+    """
+    count_in, count_out = usage["input_tokens"], usage["output_tokens"]
+    if (count_in, count_out) == (None, None):
+        return
+    sign = "" if usage["input_has_cached"] else "+"
+    cached = [
+        f"{sign}{usage[name]} {what}"
+        for name, what in (("cached_tokens", "cached"), ("cache_written_tokens", "written"))
+        if usage[name]
+    ]
+    shown = f"{'?' if count_in is None else count_in} tokens in"
+    yield f"{shown} ({', '.join(cached)})" if cached else shown
+    yield f"{'?' if count_out is None else count_out} out"
+
+
+def _run(run: RunPlace) -> Object:
+    tools_ms = None if run.tools_ns is None else pieces.milliseconds(run.tools_ns)
+    return {"id": run.run, "position": run.position, "tools": run.tools, "tools_ms": tools_ms}
+
+
+def run_text(run: Object) -> str:
+    """Return what is said of a ``run`` object, not escaped."""
+    shown = f"{run['id']}, call {run['position']}"
+    if run["tools_ms"] is None:
+        return shown
+    return f"{shown}, after {', '.join(run['tools'])} ({pieces.duration(run['tools_ms'] * 1e6)})"
+
+
+def amount_of(call: ModelCall) -> float | None:
+    """Return what a call cost, as a number; None if it is not known."""
+    cost = call.cost
+    return None if cost is None or cost.amount is None else float(cost.amount)
+
+
+def shown_cost(amount: float | None, currency: str | None) -> Iterator[str]:
+    """Yield what a line says of a call's ``cost`` and ``currency``; nothing without prices."""
+    if currency is not None:
+        yield "no price" if amount is None else money(amount, currency)
+
+
+def money(amount: float, currency: str) -> str:
+    """Return an amount for people: with two decimals, or below 1 with three digits."""
+    decimals = 2 if amount >= 1 or not amount else 2 - math.floor(math.log10(amount))
+    return f"{amount:,.{decimals}f} {currency}"
+
+
+def no_price(unpriced: Mapping[str, int]) -> str:
+    """Return a sentence about calls of models without a price; ``unpriced``: how many, by model."""
+    named = ", ".join(f"{counted(count, 'call')} of {escape(m)}" for m, count in unpriced.items())
+    return f"no price for {named}"
 
 
 def _turn(turn: Turn) -> Object:
@@ -69,10 +142,8 @@ def short(text: str) -> str:
 
 def _facts(exchange: Exchange, call: ModelCall) -> Iterator[str]:
     yield short(call.method or call.answered_by or call.model or call.api)
-    usage = call.usage
-    if (usage.input, usage.output) != (None, None):
-        count_in, count_out = ("?" if n is None else n for n in (usage.input, usage.output))
-        yield f"{count_in} tokens in, {count_out} out"
+    yield from token_counts(_usage(call.usage))
+    yield from shown_cost(amount_of(call), call.cost and call.cost.currency)
     first_ns = pieces.span_ns(exchange.started_ns, call.first_output_ns)
     if first_ns is not None:
         yield f"first after {pieces.duration(first_ns)}"

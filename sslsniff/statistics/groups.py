@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 from sslsniff.statistics.durations import Durations
 from sslsniff.statistics.keys import KEYS
+from sslsniff.statistics.model_totals import ModelTotals
 from sslsniff.statistics.outcome import Outcome
 
 Key = tuple[str | int | None, ...]
@@ -23,7 +24,7 @@ class Group:
     ``request_bytes``, ``response_bytes``: bodies as sent. ``missing_bytes``: those not captured.
     ``first_byte``, ``total``: times until the response began, and until the end. Their ``count``
     is lower than that of exchanges if some times are not known.
-    ``model_calls``: how many. ``input_tokens``, ``output_tokens``: their tokens, as servers say.
+    ``models``: the figures of model calls.
 
     Memory: that of two ``Durations``, and a kilobyte.
     """
@@ -32,11 +33,9 @@ class Group:
         "count",
         "errors",
         "first_byte",
-        "input_tokens",
         "key",
         "missing_bytes",
-        "model_calls",
-        "output_tokens",
+        "models",
         "request_bytes",
         "response_bytes",
         "statuses",
@@ -50,7 +49,7 @@ class Group:
         self.statuses: dict[str, int] = {}
         self.request_bytes = self.response_bytes = self.missing_bytes = 0
         self.first_byte, self.total = Durations(), Durations()
-        self.model_calls = self.input_tokens = self.output_tokens = 0
+        self.models = ModelTotals()
 
     def add(self, outcome: Outcome) -> None:
         """Add an exchange."""
@@ -65,10 +64,8 @@ class Group:
             self.first_byte.add(outcome.first_byte_ns)
         if outcome.duration_ns is not None:
             self.total.add(outcome.duration_ns)
-        if outcome.model is not None:
-            self.model_calls += 1
-            self.input_tokens += outcome.input_tokens or 0
-            self.output_tokens += outcome.output_tokens or 0
+        if outcome.call is not None:
+            self.models.add(outcome.call, outcome.duration_ns or 0)
 
     def merge(self, other: "Group") -> None:
         """Add all exchanges of ``other``, which does not change."""
@@ -76,6 +73,7 @@ class Group:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for status, count in other.statuses.items():
             self._count_status(status, count)
+        self.models.merge(other.models)
         self.first_byte.merge(other.first_byte)
         self.total.merge(other.total)
 
@@ -90,9 +88,6 @@ _SUMS = (
     "request_bytes",
     "response_bytes",
     "missing_bytes",
-    "model_calls",
-    "input_tokens",
-    "output_tokens",
 )
 
 
@@ -114,7 +109,8 @@ ORDERS: dict[str, Callable[[Group], float]] = {
     "p90": _total(0.9),
     "p99": _total(0.99),
     "max": _total(1),
-    "tokens": lambda group: group.input_tokens + group.output_tokens,
+    "tokens": lambda group: group.models.input + group.models.output,
+    "cost": lambda group: float(group.models.cost),
 }
 """What groups can be sorted by: the greatest first."""
 
@@ -180,7 +176,7 @@ class Groups:
         They are the groups themselves, not copies: later exchanges are added to them.
         """
         size = ORDERS[order]
-        groups = sorted(self._groups.values(), key=lambda group: (-size(group), str(group.key)))
+        groups = sorted(self._groups.values(), key=lambda group: (-size(group), _order(group)))
         return groups if self.rest is None else [*groups, self.rest]
 
     def total(self) -> Group:
@@ -215,6 +211,11 @@ class Groups:
         if self._first_ns is None or first_ns < self._first_ns:
             self._first_ns = first_ns
         self._last_ns = max(self._last_ns, last_ns)
+
+
+def _order(group: Group) -> list[tuple[bool, str | int]]:
+    """Return what orders groups of the same size: their values, those not known last."""
+    return [(each is None, "" if each is None else each) for each in group.key or ()]
 
 
 def _getter(fields: tuple[str, ...]) -> Callable[[Outcome], Key]:

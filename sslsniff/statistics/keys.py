@@ -13,6 +13,7 @@ KEYS = (
     "method",
     "model",
     "error",
+    "run",
 )
 """The fields of an ``Outcome`` by which exchanges can be grouped (docs/statistics.md)."""
 

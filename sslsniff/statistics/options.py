@@ -29,10 +29,10 @@ GROUP_BY: Option[tuple[str, ...]] = value(
 )
 SORT_BY = choice(
     "--sort-by",
-    ("count", "errors", "bytes", "p50", "p90", "p99", "max", "tokens"),
+    ("count", "errors", "bytes", "p50", "p90", "p99", "max", "tokens", "cost"),
     "WHAT",
-    "which groups come first: count (default), errors, bytes, tokens, or p50, p90, p99"
-    " or max of their total time",
+    "which groups come first: count (default), errors, bytes, tokens, cost, or p50, p90,"
+    " p99 or max of their total time",
     default="count",
 )
 

@@ -9,6 +9,7 @@ from sslsniff.core.statements import method_of, statement_of, status_of, without
 from sslsniff.decoders.databases.statement import Statement
 from sslsniff.forms.grpc_calls import call_of
 from sslsniff.forms.text import pieces
+from sslsniff.statistics.model_totals import CallFigures
 from sslsniff.statistics.path_patterns import path_pattern
 
 if TYPE_CHECKING:
@@ -42,8 +43,9 @@ class Outcome(NamedTuple):
     ``request_bytes``, ``response_bytes``: bodies as sent. ``missing_bytes``: those not captured.
     ``error``: why it ended early, else the status of a failed gRPC call, or a model's error.
     ``is_open``: it had not ended when the capture did. That is no error.
-    ``model``: the one that answered, else the one that was asked for; with the tokens, of model
-    calls only.
+    ``run``: the number of the run of an agent that a model call is part of.
+    ``model``: the one that answered, else the one that was asked for. ``call``: the figures of
+    a model call; None of others, also of those by MCP.
     ``role``: the side of the watched process. ``server``: the server's address and port. ``sni``:
     the server's name in the handshake.
     """
@@ -64,8 +66,8 @@ class Outcome(NamedTuple):
     error: str | None
     is_open: bool = False
     model: str | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
+    call: CallFigures | None = None
+    run: int | None = None
     role: str | None = None
     server: str | None = None
     sni: str | None = None
@@ -120,8 +122,8 @@ class Outcome(NamedTuple):
             ),
             is_open=error == CAPTURE_ENDED,
             model=_cut((call.answered_by or call.model) if call else None),
-            input_tokens=call.usage.input if call else None,
-            output_tokens=call.usage.output if call else None,
+            call=CallFigures.of(call) if call and call.method is None else None,
+            run=call.run.run if call and call.run else None,
             role=connection.role and connection.role.value,
             server=server,
             sni=_cut_host(connection.sni),
@@ -166,7 +168,7 @@ class Outcome(NamedTuple):
         """
         request, response, server = line["request"], line["response"], _shown_object(line["server"])
         error, call, grpc = line["error"], line.get("llm"), line.get("grpc")
-        db = line.get("db")
+        db, run = line.get("db"), call.get("run") if call else None
         statement = statement_of(db) if db else None
         status: int | str | None = response["status"] if response else None
         if statement is not None:
@@ -175,7 +177,6 @@ class Outcome(NamedTuple):
         spans = (line["duration_ms"], line["first_byte_ms"]) if request or db else (None, None)
         if _is_unfinished(error):
             spans = None, spans[1]
-        usage = call["usage"] if call else {}
         return cls(
             time_ns=_time_ns(line["time"]),
             duration_ns=_from_milliseconds(spans[0]),
@@ -202,8 +203,8 @@ class Outcome(NamedTuple):
             ),
             is_open=error == CAPTURE_ENDED,
             model=_cut((call["response_model"] or call["model"]) if call else None),
-            input_tokens=usage.get("input_tokens"),
-            output_tokens=usage.get("output_tokens"),
+            call=CallFigures.of_json(call) if call and call["method"] is None else None,
+            run=run["id"] if run else None,
             role=line["role"],
             server=server,
             sni=_cut_host(sni),

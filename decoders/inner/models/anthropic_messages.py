@@ -48,6 +48,8 @@ def read_answer(call: ModelCall, document: Object) -> None:
         for delta in objects(document, "delta"):
             call.finish = text(delta, "stop_reason") or call.finish
         _read_usage(call, document)
+    elif kind == "message_stop":
+        call.is_complete = True
 
 
 def _read_message(call: ModelCall, message: Object) -> None:
@@ -68,8 +70,10 @@ def _read_block(call: ModelCall, key: object, block: Object) -> None:
 
 def _read_usage(call: ModelCall, document: Object) -> None:
     usage = document.get("usage")
+    call.usage.input_has_cached = False
     call.usage.update(
         input=number(usage, "input_tokens"),
         output=number(usage, "output_tokens"),
         cached=number(usage, "cache_read_input_tokens"),
+        written=number(usage, "cache_creation_input_tokens"),
     )

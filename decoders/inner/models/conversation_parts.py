@@ -29,5 +29,7 @@ def turn_of(role: str | None, content: Any) -> Turn:
             turn.tool_calls.append(call)
         else:
             turn.other.append(kind or "?")
+            if (answered := text(part, "tool_use_id")) is not None:
+                turn.results.append(answered)
     turn.text = "\n".join(texts)
     return turn

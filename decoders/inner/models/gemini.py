@@ -27,7 +27,9 @@ def read_request(call: ModelCall, document: Object) -> None:
 def _turn(role: str, content: Object) -> Turn:
     turn, texts = Turn(role), []
     for part in objects(content, "parts"):
-        if (shown := text(part, "text")) is not None:
+        if part.get("thought") is True:
+            turn.other.append("thought")
+        elif (shown := text(part, "text")) is not None:
             texts.append(shown)
         elif isinstance(asked := part.get("functionCall"), dict):
             turn.tool_calls.append(
@@ -35,6 +37,9 @@ def _turn(role: str, content: Object) -> Turn:
             )
         else:
             turn.other += [*part][:1]
+            for name in ("functionResponse", "function_response"):
+                if (answered := text(part, name, "id") or text(part, name, "name")) is not None:
+                    turn.results.append(answered)
     turn.text = "\n".join(texts)
     return turn
 
@@ -51,8 +56,11 @@ def read_answer(call: ModelCall, document: Object) -> None:
         for content in objects(candidate, "content"):
             for part in objects(content, "parts"):
                 _read_part(call, part)
-        call.finish = text(candidate, "finishReason") or call.finish
+        finish = text(candidate, "finishReason")
+        call.finish = finish or call.finish
+        call.is_complete = finish is not None  # nothing else marks the last piece
     usage = document.get("usageMetadata")
+    call.usage.output_has_reasoning = False
     call.usage.update(
         input=number(usage, "promptTokenCount"),
         output=number(usage, "candidatesTokenCount"),

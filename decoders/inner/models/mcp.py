@@ -30,6 +30,7 @@ def read_answer(call: ModelCall, document: Object) -> None:
     """Read a message: the answer has the request's id, others are the server's notifications."""
     if "id" not in document or str(document["id"]) != call.id or "method" in document:
         return
+    call.is_complete = True
     call.error = error_text(document) or call.error
     for part in objects(document, "result", "content"):
         call.add_text(text(part, "text") or "")

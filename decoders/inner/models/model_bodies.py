@@ -11,6 +11,7 @@ from sslsniff.decoders.inner.models.model_call import ModelCall
 from sslsniff.decoders.inner.models.possible_calls import is_json
 from sslsniff.decoders.inner.partial_messages import PartialMessage, Reservation, Room
 from sslsniff.decoders.messages import (
+    AnswerEnd,
     FirstOutput,
     Headers,
     Message,
@@ -149,7 +150,7 @@ class _JsonAnswer(_JsonBody):
 
 
 class _Pieces:
-    """Reads the pieces of an answer, and reports the first that has output."""
+    """Reads the pieces of an answer; reports the first that has output, and the last."""
 
     def __init__(self, opened: OpenModelCall) -> None:
         self._opened = opened
@@ -161,8 +162,12 @@ class _Pieces:
         call = self._opened.call
         if fault is not None:
             call.fault = call.fault or fault
-        elif data.strip() != _END_OF_EVENTS:
+        elif data.strip() == _END_OF_EVENTS:
+            call.is_complete = True
+        else:
             self._opened.read_answer(data)
+        if call.is_complete:
+            out.append(AnswerEnd(self._opened.stream))
         if self._waits_for_output and call.has_output:
             self._waits_for_output = False
             out.append(FirstOutput(self._opened.stream))

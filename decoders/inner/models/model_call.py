@@ -1,6 +1,10 @@
 """A call of a language model, or of a tool by MCP, as its request and its answer show it."""
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from decimal import Decimal  # 1 ms, which few captures need
 
 _MOST_BYTES = 4 << 20
 """Memory of the answer of one call."""
@@ -25,26 +29,33 @@ class Turn:
 
     ``text``: all its texts, a line each. ``other``: the kinds of its parts that are not text, as
     the format names them (``image_url``, ``tool_result``, ...), in order.
+    ``results``: ids of the tool calls whose results it has; names, where the format has no ids.
     """
 
     role: str
     text: str = ""
     other: list[str] = field(default_factory=list)
     tool_calls: list[ToolCall] = field(default_factory=list)
+    results: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class TokenUsage:
     """Tokens as the server counts them; None where it does not say.
 
-    ``cached``: those of the input that a cache had. ``reasoning``: those of the output, or beside
-    it with Gemini, that are not part of the answer.
+    ``cached``: input that was read from a cache. ``written``: input that was written to it. Both
+    are part of ``input`` if ``input_has_cached``, else they come beside it.
+    ``reasoning``: output that is not part of the answer; beside ``output`` if not
+    ``output_has_reasoning``.
     """
 
     input: int | None = None
     output: int | None = None
     cached: int | None = None
     reasoning: int | None = None
+    written: int | None = None
+    input_has_cached: bool = True
+    output_has_reasoning: bool = True
 
     def update(
         self,
@@ -53,12 +64,34 @@ class TokenUsage:
         output: int | None = None,
         cached: int | None = None,
         reasoning: int | None = None,
+        written: int | None = None,
     ) -> None:
         """Replace the figures that a later part of the answer gives."""
         self.input = self.input if input is None else input
         self.output = self.output if output is None else output
         self.cached = self.cached if cached is None else cached
         self.reasoning = self.reasoning if reasoning is None else reasoning
+        self.written = self.written if written is None else written
+
+
+class Cost(NamedTuple):
+    """What a call cost; ``amount``: None if there is no price for its model."""
+
+    amount: "Decimal | None"
+    currency: str
+
+
+class RunPlace(NamedTuple):
+    """Where a call belongs: the ``position``-th of the ``run``, both counted from 1.
+
+    ``tools``: those that ran between the answer before it and this call, and had ``tools_ns`` for
+    that; None if that is not known, or none ran.
+    """
+
+    run: int
+    position: int
+    tools: tuple[str, ...] = ()
+    tools_ns: int | None = None
 
 
 @dataclass(slots=True)
@@ -67,8 +100,13 @@ class ModelCall:
 
     ``api``: the format, such as ``openai.chat``. ``method``: the JSON-RPC method, with MCP only.
     ``tools``: names of the tools that the model may call.
+    ``previous``: id of the answer that the request continues, if it names one instead of messages.
     ``texts``, ``reasonings``: pieces of the answer, and of the reasoning before it.
-    ``first_output_ns``: when the first output of a streamed answer came; whoever knows sets it.
+    ``is_complete``: the end of a streamed answer came, as its format marks it.
+    ``first_output_ns``, ``complete_ns``: when a streamed answer began and was complete; whoever
+    knows sets them.
+    ``run``: the run of an agent that it is part of; whoever knows the calls before it sets it.
+    ``cost``: None if no prices are known, or no tokens; whoever knows prices sets it.
     ``error``: what the server says. ``fault``: why what is shown may not be all.
     """
 
@@ -79,6 +117,7 @@ class ModelCall:
     streamed: bool = False
     messages: list[Turn] = field(default_factory=list)
     tools: list[str] = field(default_factory=list)
+    previous: str | None = None
     id: str | None = None
     answered_by: str | None = None
     texts: list[str] = field(default_factory=list)
@@ -88,7 +127,11 @@ class ModelCall:
     usage: TokenUsage = field(default_factory=TokenUsage)
     error: str | None = None
     fault: str | None = None
+    is_complete: bool = False
     first_output_ns: int | None = None
+    complete_ns: int | None = None
+    cost: Cost | None = None
+    run: RunPlace | None = None
     kept: int = 0
     """About the memory of the answer in bytes."""
 

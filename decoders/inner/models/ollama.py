@@ -24,6 +24,8 @@ def read_request(call: ModelCall, document: Object) -> None:
         turn = turn_of(text(message, "role"), message.get("content"))
         images = message.get("images")
         turn.other += ["image"] * (len(images) if isinstance(images, list) else 0)
+        if turn.role == "tool":
+            turn.results.append(text(message, "tool_name") or "?")
         for asked in objects(message, "tool_calls"):
             arguments = as_json(at(asked, "function", "arguments"))
             turn.tool_calls.append(ToolCall(None, None, text(asked, "function", "name"), arguments))
@@ -46,6 +48,7 @@ def read_answer(call: ModelCall, document: Object) -> None:
             name = text(asked, "function", "name")
             call.add_tool_call(None, text(asked, "id"), name, arguments)
     call.finish = text(document, "done_reason") or call.finish
+    call.is_complete = document.get("done") is True
     call.usage.update(
         input=number(document, "prompt_eval_count"), output=number(document, "eval_count")
     )

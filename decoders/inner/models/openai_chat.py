@@ -31,6 +31,8 @@ def read_request(call: ModelCall, document: Object) -> None:
                     as_json(at(tool_call, "function", "arguments")),
                 )
             )
+        if (answered := text(message, "tool_call_id")) is not None:
+            turn.results.append(answered)
         call.messages.append(turn)
     if "prompt" in document:
         call.messages.append(turn_of("user", document["prompt"]))
@@ -66,5 +68,6 @@ def read_answer(call: ModelCall, document: Object) -> None:
         input=number(usage, "prompt_tokens"),
         output=number(usage, "completion_tokens"),
         cached=number(usage, "prompt_tokens_details", "cached_tokens"),
+        written=number(usage, "prompt_tokens_details", "cache_write_tokens"),
         reasoning=number(usage, "completion_tokens_details", "reasoning_tokens"),
     )

@@ -20,6 +20,7 @@ def read_request(call: ModelCall, document: Object) -> None:
     """Read a request; its ``input`` is a text or a list of items."""
     call.model = text(document, "model")
     call.streamed = document.get("stream") is True
+    call.previous = text(document, "previous_response_id")
     if (instructions := text(document, "instructions")) is not None:
         call.messages.append(Turn("system", instructions))
     if (prompt := text(document, "input")) is not None:
@@ -34,7 +35,8 @@ def read_request(call: ModelCall, document: Object) -> None:
             )
             call.messages.append(Turn("assistant", tool_calls=[asked]))
         elif kind == "function_call_output":
-            call.messages.append(Turn("tool", as_json(item.get("output"))))
+            results = [text(item, "call_id") or "?"]
+            call.messages.append(Turn("tool", as_json(item.get("output")), results=results))
         else:
             call.messages.append(Turn(text(item, "role") or "?", other=[kind]))
     for tool in objects(document, "tools"):
@@ -58,6 +60,7 @@ def read_answer(call: ModelCall, document: Object) -> None:
         key = number(document, "output_index")
         call.add_tool_call(key, None, None, text(document, "delta") or "")
     elif kind in _LAST:
+        call.is_complete = True
         _read_whole(call, document.get("response"))
     elif kind == "error":
         call.error = text(document, "message") or error_text(document)
@@ -94,5 +97,6 @@ def _read_whole(call: ModelCall, response: object) -> None:
         input=number(usage, "input_tokens"),
         output=number(usage, "output_tokens"),
         cached=number(usage, "input_tokens_details", "cached_tokens"),
+        written=number(usage, "input_tokens_details", "cache_write_tokens"),
         reasoning=number(usage, "output_tokens_details", "reasoning_tokens"),
     )

@@ -15,7 +15,9 @@ from typing import Any, NamedTuple, NoReturn
 
 from sslsniff.cli.options.shared_options import parse_filter
 from sslsniff.cli.options.watch_options import WATCH
-from sslsniff.core.errors import ConfigurationError, FilterError
+from sslsniff.core.errors import ConfigurationError, FilterError, PricesError
+from sslsniff.model_calls.options import PRICES
+from sslsniff.model_calls.prices import read_prices
 from sslsniff.settings import values
 from sslsniff.settings.option import Kind as OptionKind
 from sslsniff.settings.option import Option
@@ -53,7 +55,7 @@ def _kind(option: Option[Any]) -> Kind:
     return Kind.NUMBER if option.is_number else Kind.TEXT
 
 
-_TABLES = ("watch", "redact", "limits", "otlp", "kafka", "parquet", "lines", "health")
+_TABLES = ("watch", "redact", "limits", "otlp", "kafka", "parquet", "lines", "models", "health")
 _OWN = (
     Setting("redact", "enabled", Kind.FLAG, None),
     Setting("limits", "memory", Kind.TEXT, None),
@@ -198,6 +200,12 @@ class _Reader:
         except FilterError as error:
             fact = f"watch.filter: {error.fact}"
             raise self._error(fact, error.remedy, "watch", "filter") from None
+        try:
+            if (prices := asked[PRICES]) is not None:
+                read_prices(prices)
+        except PricesError as error:
+            fact = f"models.prices: {error.fact}"
+            raise self._error(fact, error.remedy, "models", "prices") from None
 
     def _size(self, given: dict[tuple[str, str], Any], name: str) -> int | None:
         text = given.get(("limits", name))

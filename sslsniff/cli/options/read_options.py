@@ -10,6 +10,7 @@ from sslsniff.cli.options.output_list import OUTPUTS
 from sslsniff.cli.options.shared_options import FILTERS, OUTPUT_OPTIONS
 from sslsniff.destinations import options as destinations
 from sslsniff.filters.options import FILTER_OR_WORD
+from sslsniff.model_calls.options import PRICES
 from sslsniff.outputs.kafka.output import PROPERTIES, TOPIC
 from sslsniff.outputs.lines import options as lines
 from sslsniff.outputs.otlp.output import OTLP
@@ -101,7 +102,7 @@ REPORT_PAGE = Command(
     options=(
         *(FILE, FILTER_OR_WORD, _PAGE),
         replace(destinations.FORCE, help="overwrite an existing page", group=Group.NONE),
-        *(replace(each, group=Group.NONE) for each in (*REPORT.options[1:], *_REDACTION)),
+        *(replace(each, group=Group.NONE) for each in (*REPORT.options[1:], PRICES, *_REDACTION)),
     ),
     filters=_FILTERS,
     settle=_named_page,
@@ -119,7 +120,8 @@ STATISTICS = Command(
     description="Count the exchanges of a capture file, and show how fast they were.",
     epilog="While capturing, --stats shows the same at the end (docs/statistics.md).",
     options=(
-        *(FILE, FILTER_OR_WORD, statistics.GROUP_BY, statistics.SORT_BY, *_LINES, *_REDACTION),
+        *(FILE, FILTER_OR_WORD, statistics.GROUP_BY, statistics.SORT_BY, PRICES, *_LINES),
+        *_REDACTION,
         *(destinations.COLOR, destinations.END_WITHIN),
     ),
     titles={Group.OUTPUT: "OUTPUT"},
@@ -184,7 +186,8 @@ DECODE = Command(
     options=(
         *(FILTER_OR_WORD, BROKERS, CONSUMERS),
         *(replace(each, group=Group.SOURCE) for each in (TOPIC, PROPERTIES)),
-        *(UNTIL_END, COMMIT_EVERY, lines.VERBOSE, *_LINES, *PARQUET.options, *OTLP.options),
+        *(UNTIL_END, COMMIT_EVERY, lines.VERBOSE, PRICES, *_LINES),
+        *(*PARQUET.options, *OTLP.options),
         replace(lines.PRINT, help="with --parquet or --otlp, show exchanges as well"),
         *_REDACTION,
         replace(redaction.NO_REDACT, help="send what --otlp and s3:// send as it came"),

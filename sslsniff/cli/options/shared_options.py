@@ -6,6 +6,7 @@ from sslsniff.cli.options.output_list import OUTPUTS
 from sslsniff.cli.options.output_rules import TUI
 from sslsniff.destinations import options as destinations
 from sslsniff.filters.options import FILTER
+from sslsniff.model_calls.options import PRICES
 from sslsniff.outputs.lines import options as lines
 from sslsniff.redaction import options as redaction
 from sslsniff.settings.asked import Asked
@@ -30,7 +31,7 @@ OUTPUT_OPTIONS: tuple[Option[Any], ...] = (
     *(lines.HEXDUMP, destinations.OUTPUT),
     *(option for each in OUTPUTS for option in each.options),
     *(lines.PRINT, lines.QUIET),
-    *(statistics.STATS, statistics.GROUP_BY, statistics.SORT_BY),
+    *(statistics.STATS, statistics.GROUP_BY, statistics.SORT_BY, PRICES),
     *(redaction.REDACT, redaction.PATTERNS, redaction.NO_REDACT),
     *(destinations.FORCE, destinations.MAX_BODY, destinations.COLOR, destinations.END_WITHIN),
 )

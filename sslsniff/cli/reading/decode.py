@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, TextIO
 
 from sslsniff.cli.chosen_sinks import (
+    annotated,
     check_outputs,
     filtered,
     other_sinks,
@@ -49,7 +50,8 @@ def decode(arguments: Sequence[str]) -> int:
         )
         results = NewResults(sinks, source)
         source.persist = results.persist
-        is_whole = pump(source, filtered(asked, [results]), asked, control)
+        shown = annotated(asked, filtered(asked, [results]))
+        is_whole = pump(source, shown, asked, control)
         if source.had_time:
             results.persist()
         else:

@@ -5,7 +5,7 @@ import io
 from multiprocessing.connection import Connection as Pipe
 from typing import NamedTuple, TextIO
 
-from sslsniff.cli.chosen_sinks import filtered, text_sinks
+from sslsniff.cli.chosen_sinks import annotated, filtered, text_sinks
 from sslsniff.cli.ending import CaptureControl
 from sslsniff.cli.options.read_options import FILE
 from sslsniff.cli.pump import pump
@@ -72,7 +72,8 @@ def _decode(pipe: Pipe, asked: Asked, share: Share, output: TextIO) -> ShareEnde
             newline="\n",
             write_through=True,
         )
-        sinks = filtered(asked, [sender, *text_sinks(asked, text)])
+        shown = filtered(asked, [sender, *text_sinks(asked, text)])
+        sinks = annotated(asked, shown, sees_all=False)
         is_whole = pump(source, [places, *sinks], asked, control)
         for sink in sinks:
             sink.close()

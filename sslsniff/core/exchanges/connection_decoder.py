@@ -234,6 +234,8 @@ class ConnectionDecoder:
         opened = self._open.pop(stream)
         self._head_bytes -= opened.head_bytes
         exchange = opened.exchange
+        if error is not None and (complete_ns := opened.complete_ns(error)) is not None:
+            error, ended_ns = None, complete_ns
         exchange.ended_ns = self._now_ns if ended_ns is None else ended_ns
         exchange.error = error or opened.error
         response = exchange.response
@@ -354,6 +356,11 @@ class ConnectionDecoder:
         if opened is not None and opened.exchange.model_call is not None:
             opened.exchange.model_call.first_output_ns = self._now_ns
 
+    def _on_answer_end(self, message: messages.AnswerEnd) -> None:
+        opened = self._open.get(message.stream)
+        if opened is not None and opened.exchange.model_call is not None:
+            opened.exchange.model_call.complete_ns = self._now_ns
+
     def _on_statement_start(self, message: messages.StatementStart) -> None:
         statement = message.statement
         opened = self._open_exchange(message.stream, statement.system)
@@ -391,6 +398,7 @@ _HANDLERS: dict[type, Callable[[ConnectionDecoder, Any], None]] = {
     messages.BodyTrailers: ConnectionDecoder._on_body_trailers,
     messages.ModelRequest: ConnectionDecoder._on_model_request,
     messages.FirstOutput: ConnectionDecoder._on_first_output,
+    messages.AnswerEnd: ConnectionDecoder._on_answer_end,
     messages.StatementStart: ConnectionDecoder._on_statement_start,
     messages.StatementAnswer: ConnectionDecoder._on_statement_answer,
     messages.StatementEnd: ConnectionDecoder._on_statement_end,

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sslsniff.core.model import NO_BODY, Body, Exchange, Request, Response
+from sslsniff.decoders.decoder import CLOSED
 from sslsniff.decoders.messages import Header, Headers, Omitted, Side, cached_in_headers
 
 MOST_BODY_BYTES = 256 << 20
@@ -13,6 +14,10 @@ MOST_EXTRA_BYTES = 4 << 20
 """Memory of an exchange's informational responses and trailers; the largest of HTTP/1 fit."""
 
 _CLIENT = Side.CLIENT  # looking up a member of an enum takes time
+
+_ENDS_OF_TRANSFERS = frozenset((CLOSED, "reset: CANCEL", "reset: NO_ERROR"))
+"""How clients end the transfer of an answer that is complete: they do not wait for the last, empty
+chunk or frame. SDKs of OpenAI close the connection where ``[DONE]`` came."""
 
 _HEAD_BYTES, _FIELD_BYTES = 500, 250  # without text, in CPython 3.11
 
@@ -162,6 +167,16 @@ class OpenExchange:
             body.size = seen + body.missing
         elif body is None or not body.missing:
             self.error = "undecodable: bytes lost"
+
+    def complete_ns(self, error: str) -> int | None:
+        """Return when a model's streamed answer was complete, if ``error`` only ended its transfer.
+
+        None: there is no such answer, or the error is about more.
+        """
+        call = self.exchange.model_call
+        if call is None or not call.is_complete or error not in _ENDS_OF_TRANSFERS:
+            return None
+        return call.complete_ns
 
     @property
     def has_whole_response(self) -> bool:

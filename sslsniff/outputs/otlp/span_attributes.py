@@ -312,6 +312,8 @@ _MODEL_CALL = (
     Attribute("gen_ai.response.finish_reasons", _finish_reasons),
     Attribute("gen_ai.usage.input_tokens", _tokens("input")),
     Attribute("gen_ai.usage.output_tokens", _tokens("output")),
+    Attribute("gen_ai.usage.cache_read.input_tokens", _tokens("cached")),
+    Attribute("gen_ai.usage.cache_creation.input_tokens", _tokens("written")),
     Attribute("mcp.method.name", _of_model_call("method")),
 )
 NAMES = tuple(row.name for rows in (_COMMON, _HTTP, _STATEMENT, _MODEL_CALL) for row in rows)

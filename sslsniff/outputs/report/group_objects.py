@@ -29,9 +29,7 @@ def _group_object(groups: Groups, group: Group) -> Object:
         "request_bytes": group.request_bytes,
         "response_bytes": group.response_bytes,
         "missing_bytes": group.missing_bytes,
-        "model_calls": group.model_calls,
-        "input_tokens": group.input_tokens,
-        "output_tokens": group.output_tokens,
+        **group.models.fields(),
         "first_byte": _durations(group.first_byte),
         "total": _durations(group.total),
     }

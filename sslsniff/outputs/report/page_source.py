@@ -21,6 +21,7 @@ _SCRIPTS = (  # in the order in which they use each other
     "conversation.js",
     "detail.js",
     "exchanges.js",
+    "runs.js",
     "sections.js",
 )
 

@@ -14,6 +14,7 @@ from sslsniff.core.sink import FlowControlStall, Sink, Summary
 from sslsniff.core.statements import shown_statement
 from sslsniff.decoders.messages import Undecoded
 from sslsniff.forms.json.encoded_json import encoded_json
+from sslsniff.forms.model_calls import amount_of
 from sslsniff.forms.text import pieces
 from sslsniff.outputs.report.connection_objects import stall_object
 from sslsniff.outputs.report.details import Details, cut
@@ -172,10 +173,14 @@ def _row(exchange: Exchange, outcome: Outcome) -> list[object]:
         else [
             outcome.model,
             call.api,
-            outcome.input_tokens,
-            outcome.output_tokens,
+            call.usage.input,
+            call.usage.output,
             _span(started_ns, call.first_output_ns),
             [each.name for each in call.tool_calls[:10]],
+            call.usage.cached,
+            call.usage.written,
+            amount_of(call),
+            call.run and [*call.run[:2], call.run.tools, _microseconds(call.run.tools_ns)],
         ],
         exchange.statement is not None,
     ]
@@ -192,8 +197,11 @@ def _target(exchange: Exchange) -> str | None:
 
 def _span(start_ns: int, end_ns: int | None) -> int | None:
     """Return ``span_ns`` in whole microseconds."""
-    span = pieces.span_ns(start_ns, end_ns)
-    return None if span is None else span // 1000
+    return _microseconds(pieces.span_ns(start_ns, end_ns))
+
+
+def _microseconds(span_ns: int | None) -> int | None:
+    return None if span_ns is None else span_ns // 1000
 
 
 def _inert(json: bytes) -> bytes:

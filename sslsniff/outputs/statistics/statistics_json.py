@@ -61,9 +61,7 @@ def _figures(group: Group, rate: float | None) -> Object:
         "missing_bytes": group.missing_bytes,
         "first_byte_ms": _spans(group.first_byte),
         "total_ms": _spans(group.total),
-        "model_calls": group.model_calls,
-        "input_tokens": group.input_tokens,
-        "output_tokens": group.output_tokens,
+        **group.models.fields(),
         "statements": {name: group.statuses.get(name, 0) for name in _OF_STATEMENTS},
     }
 

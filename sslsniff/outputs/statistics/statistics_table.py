@@ -1,5 +1,6 @@
 """Lays out a table of statistics: a line for each row, or three where there is less room."""
 
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -28,7 +29,8 @@ def table_lines(rows: Sequence[GroupRow], paint: Paint, columns: int | None) -> 
     """Yield the lines of a table; its first row are the headings.
 
     If a terminal of ``columns`` has no room for a line a row, what a row is about gets a line of
-    its own, which is cut to the terminal, and its figures get a line for each kind of times.
+    its own, which is cut to the terminal, and its figures get a line for each kind of times. Where
+    ``more`` figures have no room in these, they get lines, too.
     """
     times = _widths([cells for row in rows for cells in row.times.values()])
     keys = _widths([[escape(key) for key in row.keys] for row in rows])
@@ -70,17 +72,23 @@ def _in_three_lines(
 ) -> Iterator[str]:
     kind_columns = max(len(kind) for kind in rows[0].times)
     others = [", ".join(f"{shown} {what}" for what, shown in row.more.items()) for row in rows]
-    before_columns = max(_joined_width(figures), *map(len, others[1:]))
+    figures_columns, rest_columns = _joined_width(figures), _joined_width([kind_columns, *times])
+    before_columns = max(figures_columns, *map(len, others[1:]))
+    has_room = _joined_width([before_columns, rest_columns]) <= columns
+    if not has_room:
+        before_columns = figures_columns
     for number, row in enumerate(rows):
         about = _GAP.join(row.keys)
         yield _painted(row.style or "method", cut_middle(about, columns), paint)
-        before = " " * (before_columns - _joined_width(figures)) + _figures(row, figures, paint)
+        before = " " * (before_columns - figures_columns) + _figures(row, figures, paint)
         for kind, spans in row.times.items():
             name = _painted("dim", (kind if number else "").ljust(kind_columns), paint)
             yield _GAP.join((before, name, _quantiles(row, spans, times, paint)))
             if not number:
                 break  # headings are the same for all times
-            before = others[number].rjust(before_columns)
+            before = (others[number] if has_room else "").rjust(before_columns)
+        if number and not has_room:
+            yield from textwrap.wrap(others[number], columns)
 
 
 def _figures(row: GroupRow, widths: Sequence[int], paint: Paint) -> str:

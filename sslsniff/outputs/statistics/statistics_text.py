@@ -5,13 +5,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TextIO
 
 from sslsniff.core.errors import counted
+from sslsniff.core.escaping import escape
 from sslsniff.core.sink import Summary
+from sslsniff.forms.model_calls import money, no_price
 from sslsniff.forms.text import pieces
 from sslsniff.forms.text.lines import Field, Paint, endless, plain
 from sslsniff.outputs.statistics.statistics_sink import QUANTILES, StatisticsSink
 from sslsniff.outputs.statistics.statistics_table import GroupRow, table_lines
 from sslsniff.statistics.durations import Durations
 from sslsniff.statistics.groups import Group, Groups
+from sslsniff.statistics.model_totals import ModelTotals
 
 MOST_ROWS = 25
 """Groups that are shown on a terminal. Files, pipes and JSON have all."""
@@ -20,8 +23,24 @@ _UNKNOWN = "-"
 _OTHERS = "(others)"
 _ALL = "(all)"
 _HEADINGS = ("count", "rate/s", "errors", "bytes")
-_TOKENS = {"tokens in": "input_tokens", "out": "output_tokens"}
-"""What a table with model calls has, too: headings, and fields of a group."""
+_Cell = Callable[[ModelTotals], str]
+_OF_MODELS: dict[str, _Cell] = {
+    "tokens in": lambda models: str(models.input),
+    "out": lambda models: str(models.output),
+}
+"""What a table with model calls has, too: headings, and what cells say."""
+_IF_ANY: dict[str, _Cell] = {
+    "cached": lambda models: str(models.cached),
+    "written": lambda models: str(models.written),
+    "cost": lambda models: _cost(models),
+}
+"""The same; a column is left out if there is nothing of it."""
+_OF_RUNS: dict[str, _Cell] = {
+    "in model": lambda models: _span(models.model_ns),
+    "in tools": lambda models: _span(sum(models.tools_ns.values()) or None),
+}
+"""What a table by runs of agents has, too."""
+_NOTHING = ("0", _UNKNOWN)
 _FIRST_BYTE, _TOTAL = "first byte", "total"
 _UNITS = ((1_000_000, 1_000, "us"), (1_000_000_000, 1_000_000, "ms"), (math.inf, 10**9, "s"))
 """The unit of a span below a limit in nanoseconds, and how many it has."""
@@ -74,17 +93,18 @@ def statistics_lines(
     if not total.count:
         return ["no exchanges"]
     shown = found if columns is None else found[:MOST_ROWS]
-    more = _TOKENS if total.model_calls else {}
+    more = _model_columns(total.models) | (_OF_RUNS if "run" in groups.by else {})
     rows = [_headings(groups.by, more)]
     for group in (*shown, total):
         style = "method" if group is total else None
         keys = [_ALL] if group is total else _keys(group)
         figures = _figures(group, groups.rate(group, span_ns))
-        counted = {name: str(getattr(group, field)) for name, field in more.items()}
+        counted = {name: cell(group.models) for name, cell in more.items()}
         times = {_FIRST_BYTE: _spans(group.first_byte), _TOTAL: _spans(group.total)}
         rows.append(GroupRow(keys, style, figures, counted, times))
     lines = [*table_lines(rows, paint, columns)]
-    return [*lines, *_remarks(groups, total, found[len(shown) :])]
+    tools = _tools(groups.by, shown) if "run" in groups.by else ()
+    return [*lines, *tools, *_remarks(groups, total, found[len(shown) :])]
 
 
 def _headings(by: Sequence[str], more: Iterable[str]) -> GroupRow:
@@ -93,6 +113,20 @@ def _headings(by: Sequence[str], more: Iterable[str]) -> GroupRow:
     return GroupRow(
         by, "dim", [("dim", name) for name in _HEADINGS], {each: each for each in more}, times
     )
+
+
+def _model_columns(total: ModelTotals) -> dict[str, _Cell]:
+    """Return the columns of a table whose model calls add up to ``total``."""
+    if not total.calls:
+        return {}
+    return _OF_MODELS | {
+        name: cell for name, cell in _IF_ANY.items() if cell(total) not in _NOTHING
+    }
+
+
+def _cost(models: ModelTotals) -> str:
+    amount, currency = models.amount, models.currency
+    return _UNKNOWN if amount is None or currency is None else money(amount, currency)
 
 
 def _keys(group: Group) -> list[str]:
@@ -127,6 +161,16 @@ def _three_digits(value: float) -> str:
     return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f}"
 
 
+def _tools(by: Sequence[str], shown: Sequence[Group]) -> Iterator[str]:
+    """Yield of each run which tools ran between its calls, and for how long."""
+    for group in shown:
+        tools = [
+            f"{escape(name)} {_span(span_ns)}" for name, span_ns in group.models.tools_ns.items()
+        ]
+        if tools and group.key is not None:
+            yield f"run {group.key[by.index('run')]}: tools between calls: {', '.join(tools)}"
+
+
 def _remarks(groups: Groups, total: Group, hidden: Sequence[Group]) -> Iterator[str]:
     """Yield what the table does not say."""
     if hidden:
@@ -143,6 +187,14 @@ def _remarks(groups: Groups, total: Group, hidden: Sequence[Group]) -> Iterator[
     yield "status: " + ", ".join(
         f"{count} {status}" for status, count in sorted(total.statuses.items())
     )
+    models = total.models
+    if models.calls > models.with_tokens:
+        yield (
+            f"{models.input:,} tokens in, {models.output:,} out ({models.with_tokens} of"
+            f" {counted(models.calls, 'call')}): of others, the server gave no figures"
+        )
+    if models.unpriced:
+        yield no_price(models.unpriced)
     if total.still_open:
         yield f"{counted(total.still_open, 'exchange')} still open at the end"
     if total.total.count < total.count or total.first_byte.count < total.count:

@@ -7,6 +7,7 @@ from typing import Any
 from sslsniff.core import statements
 from sslsniff.core.errors import counted
 from sslsniff.forms.json.short_lines import ShortExchange
+from sslsniff.forms.model_calls import shown_cost, token_counts
 from sslsniff.forms.text import pieces
 
 Object = dict[str, Any]
@@ -187,13 +188,9 @@ def _remark(shown: Object) -> str:
     remarks = []
     model, call = shown.get("llm"), shown.get("grpc")
     if model is not None:
-        usage = model["usage"]
         remarks.append(model["method"] or model["response_model"] or model["model"] or model["api"])
-        if usage["input_tokens"] is not None or usage["output_tokens"] is not None:
-            counts = (usage["input_tokens"], usage["output_tokens"])
-            remarks.append(
-                "{} tokens in, {} out".format(*("?" if n is None else n for n in counts))
-            )
+        remarks += token_counts(model["usage"])
+        remarks += shown_cost(model["cost"], model["currency"])
     if call is not None and call["status_name"]:
         remarks.append(f"gRPC {call['status_name']}")
     if "db" in shown:

@@ -10,7 +10,7 @@ from sslsniff.core.escaping import escape, escape_lines
 from sslsniff.core.model import Body
 from sslsniff.core.statements import shown_parameter
 from sslsniff.decoders.inner.models.model_apis import answer_so_far
-from sslsniff.forms.model_calls import llm_object
+from sslsniff.forms.model_calls import llm_object, run_text, shown_cost
 from sslsniff.forms.text import pieces
 from sslsniff.forms.text.bodies import body_lines, indent_json
 from sslsniff.forms.text.hexdump import hexdump
@@ -189,10 +189,16 @@ def conversation_lines(model: Object | None) -> Lines:
     lines = [styled_line(escape(f"{asked} ({model['api']})"), "bold")]
     usage = model["usage"]
     counts = [
-        f"{usage[name]} {name.replace('_', ' ')}" for name in usage if usage[name] is not None
+        f"{count} {name.replace('_', ' ')}"
+        for name, count in usage.items()
+        if name.endswith("_tokens") and count is not None
     ]
     if counts:
         lines.append(named_line("usage", escape(", ".join(counts))))
+    for cost in shown_cost(model["cost"], model["currency"]):
+        lines.append(named_line("cost", escape(cost)))
+    if model["run"] is not None:
+        lines.append(named_line("run", escape(run_text(model["run"]))))
     if model["first_output_ms"] is not None:
         lines.append(named_line("first output after", f"{model['first_output_ms']:.1f} ms"))
     if model["finish_reason"]:

@@ -1,5 +1,6 @@
 """``sslsniff read --jobs N`` writes what one process writes, in the same order."""
 
+import json
 import os
 import signal
 import subprocess
@@ -26,6 +27,7 @@ from tests.unit.captures import (
     http2_steps,
 )
 from tests.unit.files.foreign import FAR, NEAR, Wire
+from tests.unit.outputs.report.many import write_many
 
 SSLSNIFF = Path(sys.executable).with_name("sslsniff")
 PCAPS = [*sorted((Path(__file__).parents[3] / "pcaps").glob("*.pcapng"))]
@@ -225,3 +227,19 @@ def test_nobody_reads_any_more(large: Path) -> None:
         assert process.stdout.readline()
         process.stdout.close()
         assert process.wait(20) == 0
+
+
+def test_model_calls_have_costs_and_no_runs(tmp_path: Path) -> None:
+    """A process that decodes a share does not see the calls before."""
+    capture, prices = tmp_path / "many.pcapng", tmp_path / "prices.toml"
+    write_many(capture, 100)
+    prices.write_text('currency = "EUR"\n[models."*"]\ninput = 1\noutput = 10\n')
+    found = []
+    for jobs in (1, 2):
+        code, out, _ = read(capture, "--json", "--prices", str(prices), "~model .", jobs=jobs)
+        assert code == 0
+        lines = map(json.loads, out.splitlines())
+        found.append([each["llm"] for each in lines if each["type"] == "exchange"])
+    assert [each["run"]["position"] for each in found[0]] == [1, 2, 3]
+    assert [{**each, "run": None} for each in found[0]] == found[1]
+    assert [each["cost"] for each in found[1]] == [0.00041, 0.00061, 0.00081]

@@ -125,7 +125,7 @@ def test_an_unknown_key() -> None:
     assert (out, err.splitlines()[-1]) == (
         "",
         "sslsniff stats: argument --group-by: 'hots' is none of host, path, comm, pid,"
-        " role, server, sni, status, protocol, method, model, error",
+        " role, server, sni, status, protocol, method, model, error, run",
     )
     _, err = run("stats", KEEP_ALIVE, "--group-by", "", code=2)
     assert "'' is none of host, path" in err

@@ -98,7 +98,7 @@ READ = {
             ("?", "", ["reasoning"], []),
         ],
         [TOOL, "web_search"],
-        TokenUsage(22, 10, 8, 3),
+        TokenUsage(22, 10, 8, 3, 2),
     ),
     "/v1/messages": (
         "anthropic.messages",
@@ -109,7 +109,7 @@ READ = {
             ("user", "", ["tool_result"], []),
         ],
         [TOOL],
-        TokenUsage(23, 11, 7, None),
+        TokenUsage(23, 11, 7, None, 128, input_has_cached=False),
     ),
     "/v1/models/gemini-test:generateContent": (
         "gemini.generate",
@@ -119,7 +119,7 @@ READ = {
             ("model", "", [], [TOOL]),
         ],
         [TOOL],
-        TokenUsage(24, 12, None, 5),
+        TokenUsage(24, 12, 6, 5, output_has_reasoning=False),
     ),
     "/api/chat": (
         "ollama.chat",

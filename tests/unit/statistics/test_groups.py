@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from sslsniff.statistics.groups import Group, Groups
 from sslsniff.statistics.keys import KEYS
+from sslsniff.statistics.model_totals import CallFigures
 from sslsniff.statistics.outcome import Outcome
 
 PLAIN = Outcome(
@@ -45,8 +46,14 @@ outcomes = st.builds(
     error=st.none() | st.just("reset: CANCEL"),
     is_open=st.booleans(),
     model=st.none() | st.just("m"),
-    input_tokens=st.none() | st.integers(0, 9),
-    output_tokens=st.none() | st.integers(0, 9),
+    call=st.none()
+    | st.builds(
+        CallFigures,
+        *[st.none() | st.integers(0, 9)] * 4,
+        cost=st.none() | st.decimals(0, 10, places=6),
+        currency=st.just("EUR"),
+        unpriced=st.none() | st.sampled_from("ab"),
+    ),
 )
 
 
@@ -83,8 +90,13 @@ def test_each_exchange_is_in_one_group(added: list[Outcome]) -> None:
         assert row.missing_bytes == sum(o.missing_bytes for o in own)
         assert row.total.count == sum(o.duration_ns is not None for o in own)
         assert row.first_byte.count == sum(o.first_byte_ns is not None for o in own)
-        assert row.model_calls == sum(o.model is not None for o in own)
-        assert row.output_tokens == sum(o.output_tokens or 0 for o in own if o.model)
+        calls = [o.call for o in own if o.call is not None]
+        assert row.models.calls == len(calls)
+        assert row.models.with_tokens == sum(any(n is not None for n in c[:2]) for c in calls)
+        assert row.models.output == sum(c.output or 0 for c in calls)
+        assert row.models.cost == sum(c.cost or 0 for c in calls)
+        assert row.models.unpriced == Counter(c.unpriced for c in calls if c.unpriced)
+        assert row.models.written == sum(c.written or 0 for c in calls)
         assert sum(row.statuses.values()) == row.count
 
 

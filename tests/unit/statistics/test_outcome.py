@@ -13,6 +13,7 @@ from sslsniff.decoders.inner.models.model_call import ModelCall, TokenUsage
 from sslsniff.decoders.messages import Headers, Side
 from sslsniff.forms.json.json_lines import JsonSink
 from sslsniff.statistics.keys import KEYS
+from sslsniff.statistics.model_totals import CallFigures
 from sslsniff.statistics.outcome import Outcome
 from tests.unit.exchanges import START_NS, connection, exchange, request, response
 
@@ -37,7 +38,7 @@ model_calls = st.builds(
     model=maybe_text,
     answered_by=maybe_text,
     error=maybe_text,
-    usage=st.builds(TokenUsage, tokens, tokens),
+    usage=st.builds(TokenUsage, tokens, tokens, cached=tokens, written=tokens),
 )
 addresses = st.none() | st.sampled_from([Address("127.0.0.1", 8443), Address("fe80::1", 443)])
 connections = st.builds(
@@ -193,8 +194,10 @@ def test_a_failed_grpc_call() -> None:
 
 def test_a_model_call() -> None:
     made = exchange(request("POST", "/v1/chat/completions"), response())
-    made.model_call = ModelCall("openai.chat", "openai", "gpt-5", usage=TokenUsage(21, 9))
+    made.model_call = ModelCall("openai.chat", "openai", "gpt-5", usage=TokenUsage(21, 9, 7))
     outcome = Outcome.of(made)
-    assert (outcome.model, outcome.input_tokens, outcome.output_tokens) == ("gpt-5", 21, 9)
+    assert (outcome.model, outcome.call) == ("gpt-5", CallFigures(21, 9, 7, None))
     made.model_call.answered_by, made.model_call.error = "gpt-5-2026", "overloaded"
     assert (Outcome.of(made).model, Outcome.of(made).error) == ("gpt-5-2026", "overloaded")
+    made.model_call.method = "tools/call"
+    assert Outcome.of(made).call is None

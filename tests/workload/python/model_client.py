@@ -1,8 +1,9 @@
 """Calls models by the public Python SDK of an API; prints what the SDK made of the answer, as JSON.
 
-    python model_client.py CERTIFICATE PORT SDK [stream]
+    python model_client.py CERTIFICATE PORT SDK [stream [late-end]]
 
 ``SDK``: ``openai-chat``, ``openai-responses``, ``anthropic``, ``google-genai``, ``ollama``.
+``late-end``: see ``model_server.py``; the SDK of ``openai-chat`` alone closes by itself.
 """
 
 import json
@@ -15,6 +16,8 @@ QUESTION, SYSTEM = "What is the weather in Zürich?", "Be brief."
 TOOL = "get_weather"
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 Answer = dict[str, Any]
+_HEADERS: dict[str, str] = {}
+"""What each request has, too."""
 
 
 def openai_chat(url: str, verify: ssl.SSLContext, stream: bool) -> Answer:
@@ -176,7 +179,7 @@ def ollama(url: str, verify: ssl.SSLContext, stream: bool) -> Answer:
 
 def _httpx(sdk: Any, verify: ssl.SSLContext) -> Any:
     """Return an HTTP client of the SDK's own kind that trusts the certificate."""
-    return sdk.DefaultHttpxClient(verify=verify)
+    return sdk.DefaultHttpxClient(verify=verify, headers=_HEADERS)
 
 
 SDKS: dict[str, Callable[[str, ssl.SSLContext, bool], Answer]] = {
@@ -192,7 +195,9 @@ def main() -> None:
     """Make one call."""
     certificate, port, name, *rest = sys.argv[1:]
     verify = ssl.create_default_context(cafile=certificate)
-    answer = SDKS[name](f"https://localhost:{port}", verify, rest == ["stream"])
+    if "late-end" in rest:
+        _HEADERS["X-Late-End"] = "yes"
+    answer = SDKS[name](f"https://localhost:{port}", verify, "stream" in rest)
     print(json.dumps(answer))
 
 

@@ -3,7 +3,8 @@
     python model_server.py CERTIFICATE KEY
 
 Prints its port; serves until standard input ends. What it streams, it sends piece by piece,
-``PAUSE_S`` apart.
+``PAUSE_S`` apart. To who asks with the header ``X-Late-End``, it sends the last chunk of the
+transfer only after the client has closed the connection.
 """
 
 import http.server
@@ -12,9 +13,12 @@ import ssl
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 PAUSE_S = 0.05
+MOST_WAIT_S = 30.0
+"""The longest wait for a client that is to close."""
 CALL_ID, TOOL, ARGUMENTS = "call_1", "get_weather", {"city": "Zürich, \u202eCH"}
 TEXT = ["It ", "is 12 °C", " in Zürich", ".\n"]
 REASONING = ["Look it ", "up."]
@@ -33,13 +37,19 @@ _CHAT_USAGE = {
 }
 _RESPONSES_USAGE = {
     "input_tokens": 22,
-    "input_tokens_details": {"cached_tokens": 8, "cache_write_tokens": 0},
+    "input_tokens_details": {"cached_tokens": 8, "cache_write_tokens": 2},
     "output_tokens": 10,
     "output_tokens_details": {"reasoning_tokens": 3},
     "total_tokens": 32,
 }
-_GEMINI_USAGE = {"promptTokenCount": 24, "candidatesTokenCount": 12, "thoughtsTokenCount": 5}
+_GEMINI_USAGE = {
+    "promptTokenCount": 24,
+    "candidatesTokenCount": 12,
+    "thoughtsTokenCount": 5,
+    "cachedContentTokenCount": 6,
+}
 Pieces = list[dict[str, Any]]
+Answers = dict[str, Callable[[dict[str, Any]], tuple[dict[str, Any], Pieces]]]
 
 
 def chat(body: dict[str, Any]) -> tuple[dict[str, Any], Pieces]:
@@ -158,7 +168,12 @@ def messages(body: dict[str, Any]) -> tuple[dict[str, Any], Pieces]:
     thought = {"type": "thinking", "thinking": "".join(REASONING), "signature": "c2ln"}
     said = {"type": "text", "text": "".join(TEXT)}
     asked = {"type": "tool_use", "id": CALL_ID, "name": TOOL, "input": ARGUMENTS}
-    usage = {"input_tokens": 23, "cache_read_input_tokens": 7, "output_tokens": 11}
+    usage = {
+        "input_tokens": 23,
+        "cache_read_input_tokens": 7,
+        "cache_creation_input_tokens": 128,
+        "output_tokens": 11,
+    }
     end = {"stop_reason": "tool_use", "stop_sequence": None}
     whole = {**base, "content": [thought, said, asked], **end, "usage": usage}
     blocks: list[tuple[dict[str, Any], Pieces]] = [
@@ -232,7 +247,7 @@ def ollama(body: dict[str, Any]) -> tuple[dict[str, Any], Pieces]:
     return {**base, "message": message, **end}, pieces
 
 
-ANSWERS = {
+ANSWERS: Answers = {
     "/v1/chat/completions": chat,
     "/v1/responses": responses,
     "/v1/messages": messages,
@@ -246,6 +261,7 @@ class Models(http.server.BaseHTTPRequestHandler):
     """Answers each request by its path."""
 
     protocol_version = "HTTP/1.1"
+    answers = ANSWERS
 
     def do_POST(self) -> None:
         """Answer whole, or as a stream if the request asks for one."""
@@ -255,7 +271,7 @@ class Models(http.server.BaseHTTPRequestHandler):
             error = {"type": "not_found_error", "message": "no model no-such-model"}
             self._send(404, {"type": "error", "error": error})
             return
-        whole, pieces = ANSWERS[path](body)
+        whole, pieces = self.answers[path](body)
         if body.get("stream", path == "/api/chat") or ":stream" in path:
             self._stream(path, pieces)
         else:
@@ -283,6 +299,9 @@ class Models(http.server.BaseHTTPRequestHandler):
             self._chunk(f"{data}\n" if has_lines else f"{kind}data: {data}\n\n")
         if path == "/v1/chat/completions":
             self._chunk("data: [DONE]\n\n")
+        if "x-late-end" in self.headers:
+            self.connection.settimeout(MOST_WAIT_S)
+            assert not self.rfile.read(1), "the client sends more"
         self._chunk("")
 
     def _chunk(self, text: str) -> None:
@@ -293,10 +312,11 @@ class Models(http.server.BaseHTTPRequestHandler):
         """Keep quiet."""
 
 
-def main() -> None:
-    """Serve until standard input ends."""
+def serve(answers: Answers, certificate: str, key: str) -> None:
+    """Serve until standard input ends; ``answers``: of each path."""
+    Models.answers = answers
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(sys.argv[1], sys.argv[2])
+    context.load_cert_chain(certificate, key)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Models) as server:
         server.daemon_threads = True
         server.socket = context.wrap_socket(server.socket, server_side=True)
@@ -307,4 +327,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    serve(ANSWERS, *sys.argv[1:])

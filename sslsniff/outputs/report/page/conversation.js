@@ -8,7 +8,11 @@ function callFacts(llm) {
     ["Method", llm.method],
     ["Model", llm.response_model && llm.response_model !== llm.model ? `${llm.response_model} (asked for ${llm.model ?? "?"})` : llm.model],
     ["Tokens", tokens(usage.input_tokens, usage.output_tokens)],
-    ["Cached, for reasoning", usage.cached_tokens === null && usage.reasoning_tokens === null ? null : `${usage.cached_tokens ?? "?"}, ${usage.reasoning_tokens ?? "?"}`],
+    ["From the cache, written to it", cacheTokens(usage)],
+    ["Cost", llm.currency === null ? null : money(llm.cost, llm.currency) || "no price for this model"],
+    ["Run", llm.run && `${llm.run.id}, call ${llm.run.position}`],
+    ["Tools before it", llm.run && llm.run.tools_ms !== null ? `${llm.run.tools.join(", ")}: ${duration(llm.run.tools_ms)}` : null],
+    ["For reasoning", usage.reasoning_tokens === null ? null : `${usage.reasoning_tokens} tokens`],
     ["First output", llm.first_output_ms === null ? null : `after ${duration(llm.first_output_ms)}`],
     ["Tools offered", llm.tools.length ? llm.tools.join(", ") : null],
     ["Ended by", llm.finish_reason],
@@ -19,6 +23,11 @@ function callFacts(llm) {
 
 function tokens(input, output) {
   return input === null && output === null ? null : `${input ?? "?"} in, ${output ?? "?"} out`;
+}
+
+function cacheTokens(usage) {
+  if (!usage.cached_tokens && !usage.cache_written_tokens) return null;
+  return `${usage.cached_tokens ?? "?"}, ${usage.cache_written_tokens ?? "?"}, ${usage.input_has_cached ? "part of" : "beside"} the tokens in`;
 }
 
 function conversation(llm) {

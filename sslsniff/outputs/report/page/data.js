@@ -34,6 +34,10 @@ const exchanges = JSON.parse(textOf("rows")).map((row, index) => ({
     outputTokens: row[17][3],
     firstOutputMs: milliseconds(row[17][4]),
     tools: row[17][5],
+    cachedTokens: row[17][6],
+    writtenTokens: row[17][7],
+    cost: row[17][8],
+    run: row[17][9] && { id: row[17][9][0], position: row[17][9][1], tools: row[17][9][2], toolsMs: milliseconds(row[17][9][3]) },
   },
   isStatement: row[18],
 }));

@@ -60,6 +60,19 @@ function duration(ms) {
   return `${ms < 10 ? ms.toFixed(2) : ms.toFixed(1)} ms`;
 }
 
+// Returns a sum, and of how many calls it is, if it is not of all.
+function ofCalls(text, known, calls) {
+  return known === calls ? text : `${text} (${known} of ${counted(calls, "call")})`;
+}
+
+// Returns an amount with two decimals, or below 1 with three digits; nothing if it is not known.
+function money(amount, currency) {
+  if (amount === null) return "";
+  const decimals = amount >= 1 || !amount ? 2 : Math.min(20, 2 - Math.floor(Math.log10(amount)));
+  const digits = { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
+  return `${amount.toLocaleString("en", digits)} ${currency}`;
+}
+
 function timeOfDay(us) {
   if (us == null) return "unknown"; // none of several is undefined
   const date = new Date(us / 1000);

@@ -25,6 +25,7 @@ const FIELDS = {
   status: (row) => row.status,
   protocol: (row) => row.protocol,
   model: (row) => row.model?.name,
+  run: (row) => row.model?.run?.id,
   connection: (row) => row.connection.id,
   error: (row) => row.error,
 };

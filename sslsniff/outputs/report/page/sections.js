@@ -18,6 +18,15 @@ function ofAll(part, whole, text) {
   return capture.summary?.shown == null ? text(whole) : `${text(part)} of ${text(whole)}`;
 }
 
+function tokensOf(figures, text) {
+  return ofCalls(text, figures.calls_with_tokens, figures.model_calls);
+}
+
+function costOf(figures) {
+  if (figures.cost === null) return "";
+  return ofCalls(money(figures.cost, figures.currency), figures.calls_with_cost, figures.model_calls);
+}
+
 function summarySection() {
   const { summary, total } = capture;
   const lost = summary ? d3.sum(summary.losses, (loss) => loss.bytes) : null;
@@ -33,7 +42,8 @@ function summarySection() {
     figure("Median time", duration(total.total.p50)),
     figure("p99 time", duration(total.total.p99)),
     total.model_calls ? figure("Model calls", total.model_calls.toLocaleString("en")) : null,
-    total.model_calls ? figure("Tokens in, out", `${total.input_tokens.toLocaleString("en")}, ${total.output_tokens.toLocaleString("en")}`) : null,
+    total.model_calls ? figure("Tokens in, out", tokensOf(total, `${total.input_tokens.toLocaleString("en")}, ${total.output_tokens.toLocaleString("en")}`)) : null,
+    total.cost !== null ? figure("Cost of model calls", costOf(total)) : null,
     lost === null ? null : figure("Bytes lost", lost.toLocaleString("en"), lost > 0),
     summary?.not_probed?.length ? figure("Not probed", counted(summary.not_probed.length, "library", "libraries"), true) : null,
   ];
@@ -45,22 +55,25 @@ function summarySection() {
 function modelsSection() {
   const calls = exchanges.filter((row) => row.model);
   if (!calls.length) return null;
-  return [sortableTable({
+  const { time, model, tokens, cost, duration: lasted, tools } = callColumns(calls);
+  const noPrice = Object.entries(capture.total.calls_without_price).map(([model, count]) => `${counted(count, "call")} of ${model}`).join(", ");
+  return [noPrice ? element("p", { class: "warning" }, `No price for ${noPrice}.`) : null, sortableTable({
     caption: counted(calls.length, "call"),
     rows: calls,
     columns: [
-      { title: "Time", kind: "nowrap", value: (row) => row.startUs, show: (row) => timeOfDay(row.startUs) },
+      time,
       { title: "Process", value: processOf },
-      { title: "Model", value: (row) => row.model.name ?? row.model.api, show: (row) => button(row.model.name ?? row.model.api, () => openDetail(row.number, calls)) },
+      model,
       { title: "API", kind: "nowrap", value: (row) => row.model.api },
-      { title: "Tokens in", kind: "number", value: (row) => row.model.inputTokens, show: (row) => row.model.inputTokens ?? "?" },
-      { title: "Tokens out", kind: "number", value: (row) => row.model.outputTokens, show: (row) => row.model.outputTokens ?? "?" },
+      ...tokens,
+      { title: "Cached", kind: "number", value: (row) => row.model.cachedTokens },
+      { title: "Written", kind: "number", value: (row) => row.model.writtenTokens },
+      ...cost,
       { title: "First output", kind: "number", value: (row) => row.model.firstOutputMs, show: (row) => duration(row.model.firstOutputMs) },
-      { title: "Duration", kind: "number", value: (row) => row.ms, show: (row) => duration(row.ms) },
-      { title: "Tools called", value: (row) => row.model.tools.join(", ") },
+      ...[lasted, tools],
       { title: "Host", value: (row) => row.host ?? "?" },
     ],
-  })];
+  }), runsPart(calls)];
 }
 
 function groupTable(name, title) {
@@ -75,8 +88,11 @@ function groupTable(name, title) {
     ...["p50", "p90", "p99", "max"].map((key) => ({ title: key, kind: "number", value: (row) => row.total[key], show: (row) => duration(row.total[key]) })),
     { title: "First byte p50", kind: "number", value: (row) => row.first_byte.p50, show: (row) => duration(row.first_byte.p50) },
     ...(hasTokens ? [
-      { title: "Tokens in", kind: "number", value: (row) => row.input_tokens, show: (row) => row.input_tokens.toLocaleString("en") },
+      { title: "Tokens in", kind: "number", value: (row) => row.input_tokens, show: (row) => tokensOf(row, row.input_tokens.toLocaleString("en")) },
       { title: "Tokens out", kind: "number", value: (row) => row.output_tokens, show: (row) => row.output_tokens.toLocaleString("en") },
+      { title: "Cached", kind: "number", value: (row) => row.cached_tokens, show: (row) => row.cached_tokens.toLocaleString("en") },
+      { title: "Written", kind: "number", value: (row) => row.cache_written_tokens, show: (row) => row.cache_written_tokens.toLocaleString("en") },
+      ...(capture.total.currency ? [{ title: "Cost", kind: "number", value: (row) => row.cost, show: costOf }] : []),
     ] : [
       { title: "Sent", kind: "number", value: (row) => row.request_bytes, show: (row) => size(row.request_bytes) },
       { title: "Received", kind: "number", value: (row) => row.response_bytes, show: (row) => size(row.response_bytes) },

@@ -107,6 +107,7 @@ LINES = "[watch]\nall = true\n[lines]\njson = true\n"
         ),
         (LINES + "[otlp]\nurl = 'http://fe80::1'", "has an IPv6 address without brackets"),
         (LINES + "[health]\nlisten = '::1:9464'", "use 127.0.0.1:9464 or [::1]:9464"),
+        (LINES + "[models]\nprices = '/none.toml'", ", line 6: models.prices: cannot read /none"),
         ("[watch", " is not TOML: "),
         (LINES.replace("all = true", "all = true\nfilter = '~m ('"), ", line 3: watch.filter: "),
         (None, "cannot read "),

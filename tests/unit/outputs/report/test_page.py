@@ -234,6 +234,43 @@ def test_each_value_of_the_statistics_lists_its_exchanges(
     assert_quiet(browser)
 
 
+RUNS = """
+const text = (cell) => cell.textContent;
+const rows = (table) => [...table.tBodies[0].rows].map((row) => [...row.cells].map(text));
+const details = document.querySelector("#models details");
+details.open = true;
+return new Promise((done) => setTimeout(() => done([
+  rows(document.querySelectorAll("#models table")[1]), text(details.querySelector("summary")),
+  rows(details.querySelector("table"))])));
+"""
+
+
+@pytest.mark.heavy
+def test_the_calls_of_an_agent_are_one_run(browser: Browser, tmp_path: Path) -> None:
+    """With their tokens, cost and tools; the button of a run lists its calls."""
+    capture, prices = tmp_path / "many.pcapng", tmp_path / "prices.toml"
+    write_many(capture, 100)
+    prices.write_text('currency = "EUR"\n[models."gpt-5-*"]\ninput = 1\noutput = 10\n')
+    write_report(capture, tmp_path / "page.html", "--prices", str(prices))
+    browser.open(tmp_path / "page.html")
+    [[run], summary, calls] = browser.run(RUNS)
+    assert summary == "Run 1: 3 calls of gpt-5-mini-2026"
+    cost = "0.00183 EUR"
+    assert run[:7] == ["1", "agent.py[2044]", "gpt-5-mini-2026", "3", "1,200", "63", cost]
+    assert run[8:] == ["2.00 ms", "late_orders 2.00 ms"]
+    columns = (0, 2, 4, 5, 6, 8)
+    assert [[row[each] for each in columns] for row in calls] == [
+        ["1", "", "200", "21", "0.000410 EUR", "late_orders"],
+        ["2", "late_orders: 2.00 ms", "400", "21", "0.000610 EUR", ""],
+        ["3", "", "600", "21", "0.000810 EUR", ""],
+    ]
+    figures = browser.run("return document.querySelector('.figures').textContent")
+    assert f"Cost of model calls{cost}" in figures
+    browser.run("document.querySelectorAll('#models table')[1].querySelector('td button').click()")
+    assert len(shown_rows(browser)) == 3
+    assert_quiet(browser)
+
+
 @pytest.mark.heavy
 def test_the_keyboard_is_enough(browser: Browser, many: Path) -> None:
     """From the top: the link to the list, the search, a row, its detail, and back to the row."""

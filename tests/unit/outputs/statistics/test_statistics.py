@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from sslsniff.core.escaping import escape
 from sslsniff.core.model import Address, Exchange, Process
 from sslsniff.core.sink import Summary
 from sslsniff.decoders.databases.statement import Statement
-from sslsniff.decoders.inner.models.model_call import ModelCall, TokenUsage
+from sslsniff.decoders.inner.models.model_call import ModelCall, RunPlace, TokenUsage
 from sslsniff.decoders.messages import Side
 from sslsniff.outputs.statistics.statistics_json import StatisticsJson
 from sslsniff.outputs.statistics.statistics_text import MOST_ROWS, StatisticsTable
@@ -121,9 +122,18 @@ def test_as_json() -> None:
         "first_byte_ms": {"count": 9, "p50": 3.0, "p90": 3.0, "p99": 3.0, "max": 3.0},
         "total_ms": {"count": 9, "p50": 5.0, "p90": 5.0, "p99": 5.0, "max": 5.0},
         "model_calls": 0,
+        "calls_with_tokens": 0,
         "input_tokens": 0,
         "output_tokens": 0,
         "statements": {"ok": 0, "failed": 0},
+        "cached_tokens": 0,
+        "cache_written_tokens": 0,
+        "calls_with_cost": 0,
+        "cost": None,
+        "currency": None,
+        "calls_without_price": {},
+        "model_ms": 0.0,
+        "tools_ms": {},
     }
     assert (second["exchanges"], second["group"]["method"]) == (2, "POST")
     assert third["open"] == 1
@@ -232,6 +242,64 @@ def test_model_calls() -> None:
         each.model_call.usage.input = 100
     gpt = next(each for each in objects(made, "model") if each["group"] == {"model": "gpt-5"})
     assert (gpt["model_calls"], gpt["input_tokens"], gpt["output_tokens"]) == (2, 200, 40)
+
+
+def test_cached_tokens() -> None:
+    made = orders()[:2]
+    for each, written in zip(made, [0, 128], strict=True):
+        usage = TokenUsage(100, 20, cached=7, written=written)
+        each.model_call = ModelCall("openai.chat", None, "m", usage=usage)
+    lines = table(made, "model").splitlines()
+    assert "tokens in  out  cached  written" in lines[1]
+    assert lines[2].split()[5:9] == ["200", "40", "14", "128"]
+    [group, _] = objects(made, "model")
+    assert (group["cached_tokens"], group["cache_written_tokens"]) == (14, 128)
+
+
+def test_totals_say_of_how_many_calls_they_are() -> None:
+    made = orders()[:4]
+    usages = [TokenUsage(1000, 20), TokenUsage(750), TokenUsage(output=1), TokenUsage()]
+    for each, usage in zip(made, usages, strict=True):
+        each.model_call = ModelCall("openai.chat", None, "m", usage=usage)
+    said = "1,750 tokens in, 21 out (3 of 4 calls): of others, the server gave no figures"
+    assert said in table(made, "model").splitlines()
+    assert (objects(made, "model")[0]["calls_with_tokens"]) == 3
+    assert "tokens in," not in table(made[:3], "model")
+
+
+def test_runs_of_agents() -> None:
+    """By run there are the times in the model and in tools, which are named."""
+    made = orders()[:4]
+    places = [
+        RunPlace(10, 1),
+        RunPlace(2, 1),
+        RunPlace(10, 2, ("read_file", HOSTILE), 1_500_000_000),
+        RunPlace(10, 3, ("read_file",), 20_000_000),
+    ]
+    for each, place in zip(made, places, strict=True):
+        each.model_call = ModelCall("openai.chat", None, "m", usage=TokenUsage(1, 1), run=place)
+    lines = table(made, "run").splitlines()
+    assert "tokens in  out  in model  in tools" in lines[1]
+    ten, two = lines[2].split(), lines[3].split()
+    assert (ten[0], ten[5:11], ten[-1]) == ("3", ["3", "3", "15.0", "ms", "1.52", "s"], "10")
+    assert (two[0], two[-1]) == ("1", "2")
+    named = ", ".join(("read_file", escape(HOSTILE)))
+    assert f"run 10: tools between calls: {named} 1.50 s, read_file 20.0 ms" in lines
+    assert "in tools" not in table(made, "model")
+    narrow = table(made, "run", columns=80).splitlines()
+    assert "3 tokens in, 3 out, 15.0 ms in model, 1.52 s in tools" in narrow
+    assert max(map(len, narrow[: narrow.index("status: 1 2xx, 3 5xx") - 1])) <= 80
+    first, second, _ = objects(made, "run")
+    assert (first["group"], first["model_ms"]) == ({"run": 10}, 15.0)
+    assert first["tools_ms"] == {f"read_file, {HOSTILE}"[:100]: 1500.0, "read_file": 20.0}
+    assert (second["group"], second["tools_ms"]) == ({"run": 2}, {})
+
+
+def test_groups_of_the_same_size_are_in_order() -> None:
+    made = orders()[:4]
+    for each, pid in zip(made, (100, 20, 3, 0), strict=True):
+        each.connection = connection(pid=pid)
+    assert [each["group"]["pid"] for each in objects(made, "pid")[:-1]] == [3, 20, 100, None]
 
 
 def test_too_many_groups_join_in_others() -> None:

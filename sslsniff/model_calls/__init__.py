@@ -1,0 +1,1 @@
+"""What did calls of language models cost, and which are one run? Sinks add it before outputs."""
