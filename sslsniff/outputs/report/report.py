@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from importlib.metadata import version
 from typing import Any, BinaryIO
 
-from sslsniff.core.model import Connection, Exchange, NotProbed
+from sslsniff.core.model import Connection, Exchange, Handshake, NotProbed
 from sslsniff.core.sink import FlowControlStall, Sink, Summary
 from sslsniff.core.statements import shown_statement
 from sslsniff.decoders.messages import Undecoded
@@ -18,6 +18,7 @@ from sslsniff.forms.model_calls import amount_of
 from sslsniff.forms.text import pieces
 from sslsniff.outputs.report.connection_objects import stall_object
 from sslsniff.outputs.report.details import Details, cut
+from sslsniff.outputs.report.failed_handshakes import FailedHandshakes
 from sslsniff.outputs.report.group_objects import group_objects, total_object
 from sslsniff.outputs.report.kept_exchanges import KeptExchanges
 from sslsniff.outputs.report.page_file import PageFile
@@ -74,6 +75,7 @@ class ReportSink(Sink):
         self._stalls: OrderedDict[tuple[object, ...], Object] = OrderedDict()
         self._stalls_left_out = 0
         self._undecoded: dict[str, list[int]] = {}
+        self._handshakes = FailedHandshakes()
         self._summary: Summary | None = None
 
     def exchange(self, exchange: Exchange) -> None:
@@ -84,6 +86,10 @@ class ReportSink(Sink):
                 groups.add(outcome)
         head, bodies = self._details.head(exchange), self._details.bodies(exchange)
         self._kept.add(exchange.connection, _row(exchange, outcome), _inert(head), _inert(bodies))
+
+    def handshake(self, handshake: Handshake) -> None:
+        """See ``Sink``."""
+        self._handshakes.add(handshake)
 
     def stall(self, connection: Connection, stall: FlowControlStall, time_ns: int) -> None:
         """See ``Sink``. A stall is reported twice if it lasts; the second time counts."""
@@ -130,6 +136,7 @@ class ReportSink(Sink):
             "summary": None if summary is None else _summary(summary),
             "total": total_object(self._groups["host"]),
             "groups": {name: group_objects(groups) for name, groups in self._groups.items()},
+            "handshakes": self._handshakes.object(),
             "stalls": [*self._stalls.values()],
             "stalls_left_out": self._stalls_left_out,
             "undecoded": [
@@ -248,6 +255,8 @@ def _summary(summary: Summary) -> Object:
             for each in lossy[:_LISTED_CONNECTIONS]
         ],
         "lossy_unlisted": max(0, len(lossy) - _LISTED_CONNECTIONS),
+        "handshakes": summary.handshakes.seen,
+        "failed_handshakes": summary.handshakes.failed,
         "not_probed": summary.not_probed
         if summary.not_probed is None
         else [*map(_not_probed, summary.not_probed)],

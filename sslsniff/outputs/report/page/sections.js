@@ -36,6 +36,7 @@ function summarySection() {
     figure("Exchanges", ofAll(total.count, summary?.exchanges ?? total.count, number)),
     total.rate ? figure("Exchanges/s", total.rate.toFixed(total.rate < 10 ? 2 : 0)) : null,
     figure("Errors", failed.toLocaleString("en"), failed > 0),
+    summary?.failed_handshakes ? figure("Failed handshakes", summary.failed_handshakes.toLocaleString("en"), true) : null,
     summary && figure("Connections", ofAll(summary.shown_connections, summary.connections, number)),
     summary && figure("Plaintext", ofAll(summary.shown_bytes, summary.bytes, size)),
     summary && figure("Duration", duration(summary.duration_ns / 1e6)),
@@ -50,6 +51,27 @@ function summarySection() {
   const warning = summary ? null : element("p", { class: "warning" }, "The capture ended by an error: what was lost is not known.");
   const filtered = summary?.shown == null ? null : element("p", { class: "note" }, FILTERED);
   return [warning, element("dl", { class: "figures" }, figures), filtered, exchanges.length ? activityChart() : null];
+}
+
+function handshakesSection() {
+  const { rows, left_out: leftOut } = capture.handshakes;
+  if (!rows.length) return null;
+  const failed = d3.sum(rows, (row) => row.count) + leftOut;
+  const more = leftOut ? element("p", { class: "note" }, `${counted(leftOut, "failure")} more, for other reasons, are not listed.`) : null;
+  return [sortableTable({
+    caption: counted(failed, "handshake"),
+    rows,
+    columns: [
+      { title: "Handshakes", kind: "number", value: (row) => row.count, show: (row) => row.count.toLocaleString("en") },
+      { title: "Process", value: (row) => row.process },
+      { title: "Side", value: (row) => row.role },
+      { title: "Server", value: (row) => row.server },
+      { title: "Server name", value: (row) => row.name },
+      { title: "Why", kind: "wide", value: (row) => row.text },
+      { title: "First", kind: "nowrap", value: (row) => row.first_us, show: (row) => timeOfDay(row.first_us) },
+      { title: "Last", kind: "nowrap", value: (row) => row.last_us, show: (row) => timeOfDay(row.last_us) },
+    ],
+  }), more];
 }
 
 function modelsSection() {
@@ -259,6 +281,7 @@ function leftOutParts() {
 
 const SECTIONS = [
   ["summary", "Summary", summarySection],
+  ["handshakes", "Failed TLS handshakes", handshakesSection],
   ["errors", "Errors", errorsSection],
   ["models", "Model calls", modelsSection],
   ["groups", "Statistics", groupsSection],
