@@ -12,7 +12,7 @@ connection ended. The first that says why wins, in this order:
    process that says only that there was an error.
 
 In TLS 1.3 alerts after the ServerHello are encrypted, so only a library that is probed knows them.
-Without it, what is said is that one side closed.
+Without it, the size of what the watched process sent last shows that it was one.
 """
 
 from enum import IntEnum
@@ -40,6 +40,7 @@ class HandshakeFacts(NamedTuple):
 
     ``sent_alert``, ``received_alert``: numbers (RFC 8446, section 6). ``kind``: a key of
     ``_KINDS``, by the library's error, and ``error``: that error in the library's words.
+    ``sent_encrypted``: the last that was sent has the size of an encrypted alert.
     ``answer``: the first bytes that were received. ``received``: how many bytes were, None if that
     is not known. ``is_complete``: the watched process sent its last message of the handshake.
     """
@@ -48,6 +49,7 @@ class HandshakeFacts(NamedTuple):
     received_alert: int | None = None
     kind: str | None = None
     error: str | None = None
+    sent_encrypted: bool = False
     answer: bytes = b""
     received: int | None = None
     ending: SocketEnding = SocketEnding.UNKNOWN
@@ -142,7 +144,13 @@ def explain(facts: HandshakeFacts, role: Side | None, name: str | None) -> Hands
     is_vague = facts.received_alert is None and facts.ending in _BY_PEER
     if alert and not (alert.kind == "alert" and is_vague):
         return alert
-    return _by_library(facts, own, other, name) or by_connection
+    if known := _by_library(facts, own, other, name):
+        return known
+    if facts.sent_encrypted and not facts.is_complete:
+        return HandshakeEnd(
+            "alert", f"{own} ended the handshake (encrypted alert)", is_failure=True
+        )
+    return by_connection
 
 
 def _by_alert(facts: HandshakeFacts, own: str, other: str, name: str | None) -> HandshakeEnd | None:

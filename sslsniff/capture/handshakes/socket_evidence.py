@@ -24,6 +24,7 @@ def facts_of(found: TlsSocket) -> HandshakeFacts:
     return HandshakeFacts(
         sent_alert=_sent_alert(found),
         received_alert=found.received_alert,
+        sent_encrypted=_sent_encrypted_alert(found),
         answer=found.answer,
         received=received,
         ending=found.ending,
@@ -38,6 +39,12 @@ def _sent_alert(found: TlsSocket) -> int | None:
         if head[0] == _ALERT and int.from_bytes(head[3:5]) == _CLEAR_ALERT_BYTES:
             return head[_DESCRIPTION]
     return None
+
+
+def _sent_encrypted_alert(found: TlsSocket) -> bool:
+    """Return whether an encrypted alert was sent last, by its size."""
+    last = [*records(found.sends[-1])] if found.sends else []
+    return bool(last) and last[-1][:2] == (APPLICATION_DATA, ALERT_BYTES)
 
 
 def _client_is_complete(found: TlsSocket) -> bool:

@@ -79,6 +79,12 @@ CASES: tuple[tuple[Side | None, dict[str, Any], str, str], ...] = (
         "timeout",
         "the server did not answer",
     ),
+    (
+        CLIENT,
+        {"sent_encrypted": True, "received": 700, "ending": SocketEnding.PEER_CLOSED},
+        "alert",
+        "the client ended the handshake (encrypted alert)",
+    ),
     (CLIENT, {"ending": SocketEnding.TIMED_OUT}, "timeout", "the server did not answer"),
     (
         SERVER,
