@@ -61,7 +61,7 @@ from typing import Protocol
 
 from sslsniff.core import events
 from sslsniff.core.fast_path import Consumer, FastPath
-from sslsniff.core.handshakes import explain
+from sslsniff.core.handshakes import explain, implied_role
 from sslsniff.core.losses import LossCause
 from sslsniff.core.model import Chunk, Connection, Direction, Handshake, Process
 from sslsniff.core.roles import Roles
@@ -195,18 +195,19 @@ class Flows:
         return f"{event.pid}-{self._connections_seen}"
 
     def _handshake_ended(self, event: events.HandshakeEnded) -> None:
+        role = event.role or implied_role(event.facts)
         connection = Connection(
             id=self._id(event),
             process=self._process(event),
             library=event.library,
-            role=event.role,
+            role=role,
             from_start=True,
             opened_ns=event.began_ns,
             local=event.local,
             remote=event.remote,
             sni=event.sni,
         )
-        end = explain(event.facts, event.role, event.sni)
+        end = explain(event.facts, role, event.sni)
         self._listener.handshake(
             Handshake(connection, event.began_ns, event.time_ns, end, event.facts)
         )

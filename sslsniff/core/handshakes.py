@@ -120,6 +120,14 @@ _ALERTS = {
 }
 """Number -> its name and the kind of failure that it means (RFC 8446, section 6 and B.2)."""
 
+HANDSHAKE_ALERTS = frozenset(
+    number for number, (_, kind) in _ALERTS.items() if kind not in ("alert", "closed")
+)
+"""Alerts that say that a handshake failed, also where one side has sent data already: a client of
+TLS 1.3 does not wait for the server's look at its certificate."""
+
+_SERVER_ALERTS = (112, 116, 120)
+
 _WITHOUT_ALERT = ("closed_by_peer", "plaintext")
 """Failures at which a library sends an alert that says something else."""
 _BY_PEER = (SocketEnding.PEER_CLOSED, SocketEnding.PEER_RESET, SocketEnding.TIMED_OUT)
@@ -128,6 +136,13 @@ _SHORTER = {"closed_by_peer": "closed"}
 
 _TLS_RECORDS = range(20, 25)
 _OWN, _OTHER = "this side", "the other side"
+
+
+def implied_role(facts: HandshakeFacts) -> Side | None:
+    """Return the role of the watched process, if an alert is one that only a server sends."""
+    if facts.received_alert in _SERVER_ALERTS:
+        return Side.CLIENT
+    return Side.SERVER if facts.sent_alert in _SERVER_ALERTS else None
 
 
 def explain(facts: HandshakeFacts, role: Side | None, name: str | None) -> HandshakeEnd:

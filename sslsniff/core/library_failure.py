@@ -14,3 +14,8 @@ class LibraryFailure(NamedTuple):
     kind: str | None = None
     text: str | None = None
     received_alert: int | None = None
+
+
+def received(alert: int, _verified: int | None) -> LibraryFailure:
+    """Return what the number of an alert says that the library received; 0: it received none."""
+    return LibraryFailure(received_alert=alert or None)

@@ -213,9 +213,9 @@ class Groups:
         self._last_ns = max(self._last_ns, last_ns)
 
 
-def _order(group: Group) -> list[tuple[bool, str | int]]:
-    """Return what orders groups of the same size: their values, those not known last."""
-    return [(each is None, "" if each is None else each) for each in group.key or ()]
+def _order(group: Group) -> list[tuple[int, str | int]]:
+    """Return what orders groups of the same size: numbers, then words, then what is not known."""
+    return [(2, 0) if each is None else (isinstance(each, str), each) for each in group.key or ()]
 
 
 def _getter(fields: tuple[str, ...]) -> Callable[[Outcome], Key]:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from sslsniff.capture.handshakes.socket_evidence import facts_of
 from sslsniff.capture.unseen.tls_evidence import client_random, server_name
 from sslsniff.core.events import Failure, HandshakeEnded, TlsSocket, TlsStart
-from sslsniff.core.handshakes import HandshakeFacts
+from sslsniff.core.handshakes import HANDSHAKE_ALERTS, HandshakeFacts
 from sslsniff.core.library_failure import LibraryFailure
 from sslsniff.decoders.messages import Side
 
@@ -68,8 +68,8 @@ class Handshakes:
     def fail(self, failure: Failure) -> None:
         """Note that a library gives up a connection; of several reports the first counts most."""
         connection = failure.opened.connection
-        if failure.has_data:
-            return
+        if failure.has_data and not self._is_of_handshake(failure):
+            return  # an exchange ended early, if it did
         if connection in self._waiting:
             until_s, first = self._waiting[connection]
             self._waiting[connection] = until_s, _completed(first, failure)
@@ -179,6 +179,11 @@ class Handshakes:
                 container_pid=opened.container_pid,
             )
         )
+
+    def _is_of_handshake(self, failure: Failure) -> bool:
+        """Return whether an alert says that a handshake failed, though data passed."""
+        facts = self._joined(HandshakeFacts(), failure)
+        return bool(HANDSHAKE_ALERTS & {facts.sent_alert, facts.received_alert})
 
     def _library(self, failure: Failure) -> str:
         return self._libraries[failure.opened.library]

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from sslsniff.core.library_failure import received
 from sslsniff.libraries.rustls.versions import MENTION
 from sslsniff.matching.library import Found, Library, Search
 
@@ -38,6 +39,7 @@ def _remake(version: str, tls_version: int | None, probes: "list[Probe]") -> "Pr
 LIBRARY = Library(
     id="rustls",
     name="rustls",
+    failure=received,
     search=Search(_fit, _programs, text=MENTION, remake=_remake),
     found_by="methods of ciphers",
     key_log=_key_log,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sslsniff.core.handshakes import HandshakeFacts, SocketEnding, explain
+from sslsniff.core.handshakes import HandshakeFacts, SocketEnding, explain, implied_role
 from sslsniff.decoders.messages import Side
 
 CLIENT, SERVER = Side.CLIENT, Side.SERVER
@@ -118,6 +118,19 @@ def test_failures(role: Side | None, facts: dict[str, Any], kind: str, text: str
 def test_what_is_no_failure(facts: dict[str, Any], kind: str) -> None:
     end = explain(HandshakeFacts(**facts), CLIENT, None)
     assert (end.kind, end.is_failure) == (kind, False)
+
+
+@pytest.mark.parametrize(
+    ("facts", "role"),
+    [
+        (HandshakeFacts(received_alert=116), CLIENT),
+        (HandshakeFacts(sent_alert=112), SERVER),
+        (HandshakeFacts(sent_alert=48), None),
+        (HandshakeFacts(), None),
+    ],
+)
+def test_a_role_that_an_alert_implies(facts: HandshakeFacts, role: Side | None) -> None:
+    assert implied_role(facts) is role
 
 
 def test_a_reset_after_the_handshake_is_a_failure() -> None:

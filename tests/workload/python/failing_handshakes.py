@@ -28,7 +28,7 @@ def server_context(kind: str) -> ssl.SSLContext:
     elif kind == "no_shared_cipher":
         context.maximum_version = ssl.TLSVersion.TLSv1_2
         context.set_ciphers("ECDHE-ECDSA-AES256-GCM-SHA384")
-    elif kind == "client_certificate":
+    elif kind in ("client_certificate", "late_certificate"):
         context.verify_mode = ssl.CERT_REQUIRED
         context.load_verify_locations(FOLDER / "authority.pem")
     elif kind == "unknown_name":
@@ -60,7 +60,16 @@ def answer(kind: str, connection: socket.socket, context: ssl.SSLContext) -> Non
             else:
                 connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         return
-    with context.wrap_socket(connection, server_side=True) as tls:
+    tls = context.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+    with tls:
+        try:
+            tls.do_handshake()
+        except ssl.SSLError:
+            if kind == "late_certificate":  # without a reset, which would overtake the alert
+                tls.shutdown(socket.SHUT_WR)
+                while socket.socket.recv(tls, 4096):
+                    pass
+            raise
         tls.recv(100)
 
 
@@ -90,6 +99,8 @@ def connect(kind: str, port: int, count: int) -> None:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
             else:
                 with context.wrap_socket(connection, server_hostname="localhost") as tls:
+                    if kind == "late_certificate":  # the server has not looked at it yet
+                        tls.sendall(b"not a protocol")
                     tls.recv(100)
 
 

@@ -134,8 +134,9 @@ def test_a_later_report_completes_the_first() -> None:
     assert (event.facts.sent_alert, event.facts.error) == (42, "134 10")
 
 
-def test_a_connection_with_data_is_none() -> None:
-    assert joined(failure(1, has_data=True)) == []
+@pytest.mark.parametrize(("alert", "count"), [(None, 0), (20, 0), (80, 0), (116, 1), (42, 1)])
+def test_a_connection_with_data_is_one_if_the_alert_says_so(alert: int | None, count: int) -> None:
+    assert len(joined(failure(1, has_data=True, alert=alert))) == count
 
 
 def test_a_library_that_only_says_that_it_is_over() -> None:
