@@ -301,7 +301,7 @@ int tcp_received(struct pt_regs *ctx)
 
 /* The state of a TCP connection changes: (sock, old state, new state); since 4.16. */
 SEC("raw_tp/inet_sock_set_state")
-int socket_state(struct bpf_raw_tracepoint_args *ctx)
+int tcp_state(struct bpf_raw_tracepoint_args *ctx)
 {
 	note_state(ctx->args[0], ctx->args[2]);
 	return 0;

@@ -20,7 +20,7 @@ _log = DebugLog("probes")
 _FORK = ("process_fork", "sched_process_fork")
 _LIFE = (("process_exec", "sched_process_exec"), ("process_exit", "sched_process_exit"))
 _CGROUP = ("cgroup_made", "cgroup_mkdir")
-_SOCKET_STATE = ("socket_state", "inet_sock_set_state")
+_SOCKET_STATE = ("tcp_state", "inet_sock_set_state")
 _SOCKET_GONE = ("socket_gone", "tcp_destroy_sock")
 
 
