@@ -55,8 +55,10 @@ SUBPROGRAM int report_failure(u64 object, u64 index, u64 alert, u64 error)
 	if (!is_entry_of(connection, &key))
 		return 0;
 	struct event_failure *event = ring_reserve(events, sizeof(struct event_failure));
-	if (!event)
+	if (!event) {
+		count(COUNTER_LOST_FAILURES, 1);
 		return 0;
+	}
 	__builtin_memset(event, 0, sizeof(*event));
 	fill_header(&event->opened.header, EVENT_FAILURE, thread->tid, id);
 	fill_opened(&event->opened, thread, object, layout, config);

@@ -266,6 +266,7 @@ enum counter {
 	COUNTER_LIMITED_HITS,	   /* hits above the limit of a second */
 	COUNTER_TLS_SOCKETS,	   /* sockets on which a watched process began TLS */
 	COUNTER_UNCHECKED_SOCKETS, /* sockets for which the tables of sockets, or the ring, had no room */
+	COUNTER_LOST_FAILURES,	   /* reports of failures of libraries for which the ring had no room */
 	COUNTERS,
 };
 

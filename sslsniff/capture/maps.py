@@ -56,6 +56,7 @@ _LOST_HITS = 20
 _LIMITED_HITS = 21
 _TLS_SOCKETS = 22
 _UNCHECKED_SOCKETS = 23
+_LOST_FAILURES = 24
 
 
 def _common(values: Iterable[T]) -> T | None:
@@ -308,6 +309,9 @@ class Tables:
                 f"ring buffer full: the ends of {counted(exits, 'process', 'processes')} and"
                 f" {counted(ends, 'connection')} were lost; they count as open"
             )
+        if lost := self._counter(_LOST_FAILURES):
+            what = counted(lost, "TLS error was", "TLS errors were")
+            yield f"ring buffer full: {what} lost; the handshake's line does not say why it failed"
         if unfollowed := self.unfollowed():
             what = counted(unfollowed, "child process was", "child processes were")
             yield f"process table full (65,536): {what} not followed; use --all, not --pid"

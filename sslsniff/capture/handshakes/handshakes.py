@@ -61,8 +61,8 @@ class Handshakes:
         """When a socket's report is due, the report, and when it came."""
         self._unplaced: set[int] = set()
         """Of those that wait: they fit a socket, but so did others, which say something else."""
-        self._reported: dict[object, None] = {}
-        """The randoms and sockets of reports that did not wait any longer; the last ones."""
+        self._reported: dict[bytes | int, int] = {}
+        """The randoms and sockets of reports that did not wait any longer -> their times."""
         self._ended: deque[HandshakeEnded] = deque()
 
     def fail(self, failure: Failure) -> None:
@@ -89,7 +89,9 @@ class Handshakes:
         role = _ROLES.get(found.start)
         if role is None:
             return  # a connection from before the capture, of which nothing was seen
-        if any(key in self._reported for key in _keys(client_random(found.hello), found.socket)):
+        random = client_random(found.hello)
+        last_ns = max(self._reported.get(random, 0), self._reported.get(found.socket, 0))
+        if last_ns >= found.time_ns:  # an earlier one is of another socket at this address
             return
         failure = self._failure_of(found, role)
         facts = facts_of(found)
@@ -155,13 +157,14 @@ class Handshakes:
         if connection in self._unplaced:
             self._unplaced.remove(connection)
             return  # its socket's event says nothing of the cause, which may be another's
-        if len(self._reported) >= _MOST_REPORTED:
-            del self._reported[next(iter(self._reported))]
-        self._reported |= dict.fromkeys(_keys(failure.random, failure.socket))
-        opened = failure.opened
         facts = self._joined(HandshakeFacts(), failure)
         if facts == HandshakeFacts():
             return  # the library only says that the connection is over
+        opened = failure.opened
+        for key in filter(None, (failure.random, failure.socket)):
+            if len(self._reported) >= _MOST_REPORTED:
+                del self._reported[next(iter(self._reported))]
+            self._reported[key] = opened.time_ns
         self._ended.append(
             HandshakeEnded(
                 time_ns=opened.time_ns,
@@ -212,8 +215,3 @@ def _completed(first: Failure, later: Failure) -> Failure:
         remote=placed.remote,
         random=first.random or later.random,
     )
-
-
-def _keys(random: bytes, socket: int) -> list[object]:
-    """Return by what a handshake is known again: its random, or else its socket."""
-    return [random] if random else [socket] if socket else []

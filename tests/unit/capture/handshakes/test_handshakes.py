@@ -143,6 +143,9 @@ def test_a_library_that_only_says_that_it_is_over() -> None:
     handshakes = Handshakes(LIBRARIES, {"openssl": lambda *_: LibraryFailure()})
     handshakes.fail(failure(1, alert=None))
     assert [*handshakes.drain(is_over=True)] == []
+    handshakes.end(socket(1), 9_000)
+    [event] = handshakes.drain(is_over=True)
+    assert event.facts.ending is SocketEnding.CLOSED
 
 
 def test_a_socket_from_before_the_capture() -> None:
@@ -157,12 +160,24 @@ def test_reports_wait() -> None:
     assert len([*handshakes.drain(is_over=True)]) == 1
 
 
-def test_no_second_event_for_a_library_s_report_that_was_released() -> None:
+@pytest.mark.parametrize(
+    ("report", "later", "count"),
+    [
+        (failure(1), socket(1), 0),
+        (failure(0, socket=1), socket(1), 0),
+        # Another connection, whose socket has the address of the one before.
+        (failure(0, socket=1), socket(1, time_ns=3_000), 1),
+        (failure(1), socket(2), 1),
+    ],
+)
+def test_no_second_event_for_a_report_that_was_released(
+    report: Failure, later: TlsSocket, count: int
+) -> None:
     handshakes = Handshakes(LIBRARIES, FAILURES)
-    handshakes.fail(failure(1))
+    handshakes.fail(report)
     assert len([*handshakes.drain(is_over=True)]) == 1
-    handshakes.end(socket(1), 9_000)
-    assert [*handshakes.drain(is_over=True)] == []
+    handshakes.end(later, 9_000)
+    assert len([*handshakes.drain(is_over=True)]) == count
 
 
 def test_memory_is_bounded() -> None:
