@@ -161,7 +161,9 @@ class Handshakes:
         if facts == HandshakeFacts():
             return  # the library only says that the connection is over
         opened = failure.opened
-        for key in filter(None, (failure.random, failure.socket)):
+        for key in (failure.random, failure.socket):
+            if not key:
+                continue
             if len(self._reported) >= _MOST_REPORTED:
                 del self._reported[next(iter(self._reported))]
             self._reported[key] = opened.time_ns

@@ -10,6 +10,7 @@ import pytest
 from sslsniff.capture import maps
 from sslsniff.core import events, wire
 from sslsniff.core.events import DIRECTIONS, EventKind
+from sslsniff.core.handshakes import SocketEnding
 from sslsniff.core.losses import LossCause
 from sslsniff.core.model import Address, Direction
 from sslsniff.core.ring_records import BUSY, DISCARDED, PADDING_BYTES, Records
@@ -123,6 +124,7 @@ def test_enums_are_those_of_the_object() -> None:
         assert parser.__name__ == f"_parse_{EventKind(kind).name.lower()}"
     assert set(wire._PARSERS) == {*EventKind} - {EventKind.HIT}
     assert found["tls_start"] == {f"TLS_{each.name}": each for each in events.TlsStart}
+    assert found["socket_ending"] == {f"ENDING_{each.name}": each for each in SocketEnding}
     assert found["action"] == {f"ACTION_{each.name}": each for each in fetch_tables._Action}
     assert found["step_kind"] == {f"STEP_{each.name}": each for each in StepKind}
 
@@ -133,10 +135,10 @@ def test_counters_are_those_of_the_object() -> None:
     for index, cause in enumerate(maps._COUNTED):
         assert counters.pop(f"COUNTER_{cause.name}_EVENTS") == 2 * index
         assert counters.pop(f"COUNTER_{cause.name}_BYTES") == 2 * index + 1
-    assert counters.pop("COUNTERS") == maps._UNCHECKED_SOCKETS + 1
+    assert counters.pop("COUNTERS") == maps._LOST_FAILURES + 1
     names = ("UNTRACKED_CALLS", "UNRELIABLE_TYPES", "LEFT_OUT", "LOST_EXITS", "LOST_CLOSES")
     later = ("LOST_ENDS", "UNFOLLOWED", "UNMATCHED_CALLS", "LOST_HITS", "LIMITED_HITS")
-    for name in (*names, *later, "TLS_SOCKETS", "UNCHECKED_SOCKETS"):
+    for name in (*names, *later, "TLS_SOCKETS", "UNCHECKED_SOCKETS", "LOST_FAILURES"):
         assert counters.pop(f"COUNTER_{name}") == getattr(maps, f"_{name}")
     assert counters == {}
 
