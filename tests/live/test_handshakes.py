@@ -14,7 +14,11 @@ import pytest
 from tests.live.checks import Sniff, run_under
 from tests.live.sniffer import SSLSNIFF, Captured
 from tests.workload.certificates import Authority, authority
+from tests.workload.go.fixtures import Fixture as GoFixture
+from tests.workload.go.fixtures import fixtures as go_fixtures
 from tests.workload.processes import PATIENCE_S, PROGRAMS, started
+from tests.workload.rust.fixtures import Fixture as RustFixture
+from tests.workload.rust.fixtures import fixtures as rust_fixtures
 
 PEER = PROGRAMS / "python/failing_handshakes.py"
 COUNT = 20
@@ -45,6 +49,16 @@ SERVER_KINDS = {
     "http_request": "plaintext",
 }
 """The same for a server's side."""
+
+BY_ALERT = {
+    "untrusted": {"rustls": "untrusted", "go": "bad_certificate"},
+    "expired": {"rustls": "expired", "go": "bad_certificate"},
+    "wrong_name": {"rustls": "bad_certificate", "go": "bad_certificate"},
+    "unknown_name": {"rustls": "unknown_name", "go": "unknown_name"},
+    "reset": {"rustls": "reset", "go": "reset"},
+    "plaintext": {"rustls": "plaintext", "go": "plaintext"},
+}
+"""The same for clients of libraries whose alerts alone are seen."""
 
 GNUTLS_PRIORITIES = {
     "no_shared_version": "NORMAL:-VERS-TLS1.3",
@@ -137,6 +151,50 @@ def test_clients_of_gnutls(made: Authority, tmp_path: Path) -> None:
         captured = run_under(tmp_path, *together(*commands)).captured
     assert_shown(captured, ports, CLIENT_KINDS, count)
     assert {each["sni"] for each in captured.of("handshake")} == {"localhost"}
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize(
+    ("fixture", "connection"),
+    [
+        *((each, "1") for each in rust_fixtures("blocking") if each.library == "rustls"),
+        *((each, "1:1") for each in go_fixtures("client")),
+    ],
+    ids=lambda each: each if isinstance(each, str) else "-".join(each),
+)
+def test_clients_that_send_encrypted_alerts(
+    fixture: GoFixture | RustFixture, connection: str, made: Authority, tmp_path: Path
+) -> None:
+    """Their library encrypts all but the first message, so only it knows the alert."""
+    count = COUNT // 4  # a program for each
+    with servers(BY_ALERT, made, count) as running:
+        ports = {kind: port for kind, (_, port) in running.items()}
+        commands = []
+        for kind, port in ports.items():
+            trusted = made.stranger if kind == "untrusted" else made.certificate
+            command = f"{fixture.path} {port} {trusted} {connection}"
+            commands.append(f"for i in $(seq {count}); do {command} > /dev/null 2>&1; done")
+        captured = run_under(tmp_path, *together(*commands)).captured
+    expected = {kind: libraries[fixture.library] for kind, libraries in BY_ALERT.items()}
+    assert_shown(captured, ports, expected, count)
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize(
+    "fixture",
+    [each for each in rust_fixtures("blocking") if each.library == "rustls"],
+    ids="-".join,
+)
+def test_an_alert_after_data(fixture: RustFixture, made: Authority, tmp_path: Path) -> None:
+    """The client asked already when the server missed its certificate."""
+    with servers(["late_certificate"], made, 1) as running:
+        [(_, port)] = running.values()
+        command = f"{fixture.path} {port} {made.certificate} 1 2> /dev/null; true"
+        captured = run_under(tmp_path, "sh", "-c", command).captured
+    [line] = captured.of("handshake")
+    assert (line["failure"], line["received_alert"]) == ("client_certificate", 116)
+    assert (line["role"], line["server"]["port"]) == ("client", port)
+    assert [each["error"] for each in captured.exchanges] == ["connection closed"]
 
 
 def shown(*arguments: str | Path) -> str:
