@@ -176,7 +176,7 @@ def test_no_news_of_mapped_files(room: int) -> None:
         ["--"],
         ["--all"],  # beside --pid
         ["read"],
-        ["read", "one", "two"],
+        ["read", "one", "README.md"],
         ["list", "stray"],
         ["doctor", "stray"],
     ],

@@ -9,7 +9,6 @@ import socket
 import ssl
 import struct
 import sys
-import time
 from pathlib import Path
 
 FOLDER = Path(sys.argv[5])
@@ -95,7 +94,7 @@ def connect(kind: str, port: int, count: int) -> None:
                 connection.recv(100)
             elif kind == "reset_by_client":
                 connection.sendall(CLIENT_HELLO)
-                time.sleep(IMPATIENT_S / 10)
+                connection.recv(1)  # or the reset overtakes the ClientHello
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
             else:
                 with context.wrap_socket(connection, server_hostname="localhost") as tls:
@@ -105,13 +104,13 @@ def connect(kind: str, port: int, count: int) -> None:
 
 
 def client_hello() -> bytes:
-    """Return the beginning of a real ClientHello."""
+    """Return a real ClientHello."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     context = client_context("reset_by_client")
     tls = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
     with contextlib.suppress(ssl.SSLWantReadError):
         tls.do_handshake()
-    return outgoing.read()[:-1]
+    return outgoing.read()
 
 
 CLIENT_HELLO = client_hello()
