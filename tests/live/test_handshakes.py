@@ -16,6 +16,7 @@ from tests.live.sniffer import SSLSNIFF, Captured
 from tests.workload.certificates import Authority, authority
 from tests.workload.go.fixtures import Fixture as GoFixture
 from tests.workload.go.fixtures import fixtures as go_fixtures
+from tests.workload.ports import free_port, is_open
 from tests.workload.processes import PATIENCE_S, PROGRAMS, started
 from tests.workload.rust.fixtures import Fixture as RustFixture
 from tests.workload.rust.fixtures import fixtures as rust_fixtures
@@ -49,6 +50,19 @@ SERVER_KINDS = {
     "http_request": "plaintext",
 }
 """The same for a server's side."""
+
+GNUTLS_SERVER_KINDS = {
+    "untrusted": "untrusted",
+    "expired": "expired",
+    "wrong_name": "bad_certificate",
+    "no_shared_cipher": "refused",
+    "client_certificate": "client_certificate",
+    "reset_by_client": "reset",
+}
+GNUTLS_SERVER_OPTIONS = {
+    "no_shared_cipher": "--priority NORMAL:-VERS-TLS1.3:-CIPHER-ALL:+AES-256-GCM",
+    "client_certificate": "--require-client-cert",
+}
 
 BY_ALERT = {
     "untrusted": {"rustls": "untrusted", "go": "bad_certificate"},
@@ -151,6 +165,30 @@ def test_clients_of_gnutls(made: Authority, tmp_path: Path) -> None:
         captured = run_under(tmp_path, *together(*commands)).captured
     assert_shown(captured, ports, CLIENT_KINDS, count)
     assert {each["sni"] for each in captured.of("handshake")} == {"localhost"}
+
+
+def test_servers_of_gnutls(made: Authority, sniff: Sniff) -> None:
+    ports: dict[str, int] = {}
+    with ExitStack() as running:
+        pids: list[str] = []
+        for kind in GNUTLS_SERVER_KINDS:
+            used = {"expired": made.expired, "wrong_name": made.wrong_name}.get(kind, made.good)
+            ports[kind] = free_port()
+            command = (
+                f"gnutls-serv --quiet --port {ports[kind]} --x509cafile {made.certificate}"
+                f" --x509certfile {used.certificate} --x509keyfile {used.key}"
+                f" {GNUTLS_SERVER_OPTIONS.get(kind, '')}"
+            )
+            process = running.enter_context(started(*shlex.split(command)))
+            while not is_open(ports[kind]):
+                assert process.poll() is None
+            pids += ["--pid", str(process.pid)]
+        clients = [shlex.join(peer("client", kind, port, made)) for kind, port in ports.items()]
+        with sniff(*pids) as sniffer:
+            subprocess.run(together(*clients), check=True)
+            captured = sniffer.stop()
+    assert_shown(captured, ports, GNUTLS_SERVER_KINDS)
+    assert {each["role"] for each in captured.of("handshake")} == {"server"}
 
 
 @pytest.mark.heavy
