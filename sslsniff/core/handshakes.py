@@ -159,9 +159,12 @@ def explain(facts: HandshakeFacts, role: Side | None, name: str | None) -> Hands
     is_vague = facts.received_alert is None and facts.ending in _BY_PEER
     if alert and not (alert.kind == "alert" and is_vague):
         return alert
+    if by_connection.kind == UNUSED:  # what was found of the certificate may have been accepted
+        text = f"{by_connection.text} ({facts.error})" if facts.error else by_connection.text
+        return by_connection._replace(text=text)
     if known := _by_library(facts, own, other, name):
         return known
-    if facts.sent_encrypted and not facts.is_complete:
+    if facts.sent_encrypted:
         return HandshakeEnd(
             "alert", f"{own} ended the handshake (encrypted alert)", is_failure=True
         )

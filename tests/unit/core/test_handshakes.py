@@ -4,7 +4,13 @@ from typing import Any
 
 import pytest
 
-from sslsniff.core.handshakes import HandshakeFacts, SocketEnding, explain, implied_role
+from sslsniff.core.handshakes import (
+    HandshakeEnd,
+    HandshakeFacts,
+    SocketEnding,
+    explain,
+    implied_role,
+)
 from sslsniff.decoders.messages import Side
 
 CLIENT, SERVER = Side.CLIENT, Side.SERVER
@@ -131,6 +137,16 @@ def test_what_is_no_failure(facts: dict[str, Any], kind: str) -> None:
 )
 def test_a_role_that_an_alert_implies(facts: HandshakeFacts, role: Side | None) -> None:
     assert implied_role(facts) is role
+
+
+def test_a_certificate_that_may_have_been_accepted() -> None:
+    """The handshake was completed, so the client may ignore what OpenSSL found."""
+    facts = HandshakeFacts(kind="untrusted", error="self-signed certificate", is_complete=True)
+    assert explain(facts, CLIENT, None) == HandshakeEnd(
+        "unused",
+        "the handshake was completed, and no data followed (self-signed certificate)",
+        is_failure=False,
+    )
 
 
 def test_a_reset_after_the_handshake_is_a_failure() -> None:
