@@ -152,11 +152,12 @@ def test_a_command(tmp_path: Path) -> None:
     assert (found["library"], found["comm"], found["files"]) == ("jsse", PYTHON, 1)
 
     shown = sniff_once("--", *brief()).stderr.splitlines()
-    told, zero, again = shown
+    told, zero, silent, again = shown
     assert re.match(
         rf"sslsniff: not probed: Java \(JSSE\) \S+ in {PYTHON}\[\d+\] \(/.*libjvm\.so", told
     )
     assert zero.startswith("0 exchanges")
+    assert silent == "no TLS handshake was seen"
     assert f"sslsniff: {again}" == told
 
 

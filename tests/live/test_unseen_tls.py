@@ -129,7 +129,8 @@ def test_the_connections_of_a_virtual_machine(certificate: Certificate, sniff: S
     assert line.endswith("; watch the other end of its connections")
     [handshake] = captured.of("handshake")
     assert (handshake["library"], handshake["role"]) == ("unknown", "server")
-    assert (handshake["failure"], handshake["received_alert"]) == ("untrusted", 48)
+    # The client's reset may overtake its alert.
+    assert handshake["failure"] in ("untrusted", "reset")
 
 
 @pytest.mark.heavy
