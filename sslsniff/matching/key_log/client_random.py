@@ -147,7 +147,7 @@ def _transfers(flow: Flow) -> Iterator[State]:
 
 
 def _flow(elf: Elf, name: str) -> Flow:
-    function = elf.function(name)
+    function = elf.function(name) if name else None  # an empty name ends every other one
     return Flow(Code(b"", 0)) if function is None else flow_of(elf, function)
 
 
