@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from sslsniff.capture.handshakes.socket_evidence import facts_of
-from sslsniff.capture.unseen.tls_evidence import client_random, server_name
+from sslsniff.capture.handshakes.tls_evidence import client_random, server_name
 from sslsniff.core.events import Failure, HandshakeEnded, TlsSocket, TlsStart
 from sslsniff.core.handshakes import HANDSHAKE_ALERTS, HandshakeFacts
 from sslsniff.core.library_failure import LibraryFailure

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from sslsniff.capture.unseen.tls_evidence import (
+from sslsniff.capture.handshakes.tls_evidence import (
     ALERT_BYTES,
     ANSWERS_WITH_FINISHED,
     APPLICATION_DATA,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from sslsniff.capture.handshakes.handshakes import Handshakes
-from sslsniff.capture.unseen.tls_evidence import passed_data, server_name
+from sslsniff.capture.handshakes.tls_evidence import passed_data, server_name
 from sslsniff.capture.unseen.unprobed_libraries import UnprobedLibraries
 from sslsniff.core import events, wire
 from sslsniff.core.errors import counted

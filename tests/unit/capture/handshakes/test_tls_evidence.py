@@ -2,7 +2,7 @@
 
 import pytest
 
-from sslsniff.capture.unseen.tls_evidence import passed_data, server_name
+from sslsniff.capture.handshakes.tls_evidence import passed_data, server_name
 from sslsniff.core.events import NotedSend, TlsSocket, TlsStart
 from sslsniff.core.model import Address
 

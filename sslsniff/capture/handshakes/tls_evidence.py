@@ -1,7 +1,7 @@
 """Says by the first sends of a TLS socket whether application data passed, and to which server.
 
 A handshake that fails, or that nothing follows, has no plaintext that a probe could miss. In TLS
-1.3 parts of the handshake look like application data; their sizes tell them apart.
+1.3 parts of the handshake look like application data; their sizes distinguish them.
 """
 
 from collections.abc import Iterator
