@@ -14,7 +14,7 @@ from sslsniff.core.events import TlsSocket, TlsStart
 from sslsniff.core.handshakes import HandshakeFacts
 
 _ALERT = 21
-_CLEAR_ALERT_BYTES = 2
+_CLEAR_ALERT_SIZE = bytes((0, 2))
 _DESCRIPTION = 6  # of an alert's record: after its header and the alert's level
 
 
@@ -35,8 +35,12 @@ def facts_of(found: TlsSocket) -> HandshakeFacts:
 def _sent_alert(found: TlsSocket) -> int | None:
     """Return the number of the alert that was sent in clear."""
     for each in found.sends:
-        head = each.head
-        if head[0] == _ALERT and int.from_bytes(head[3:5]) == _CLEAR_ALERT_BYTES:
+        head = each.head[: each.bytes]
+        if (
+            head[:1] == bytes([_ALERT])
+            and head[3:5] == _CLEAR_ALERT_SIZE
+            and len(head) > _DESCRIPTION
+        ):
             return head[_DESCRIPTION]
     return None
 

@@ -3,11 +3,15 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sslsniff.capture.handshakes.socket_evidence import facts_of
+from sslsniff.capture.handshakes.tls_evidence import client_random, passed_data, server_name
 from sslsniff.core.events import NotedSend, TlsSocket, TlsStart
-from sslsniff.core.handshakes import SocketEnding
+from sslsniff.core.handshakes import SocketEnding, explain
 from sslsniff.core.model import Address
+from sslsniff.decoders.messages import Side
 
 HELLO = NotedSend(bytes.fromhex("1603010200010001fc0303") + bytes(5), 517, 0)
 SERVER_HELLO = NotedSend(bytes.fromhex("160303007a020000760303") + bytes(5), 700, 0)
@@ -40,6 +44,8 @@ def socket(start: TlsStart, *sends: NotedSend, **fields: Any) -> TlsSocket:
 
 
 ALERT = sent("15030300020230", 7)
+ALERT_HEADER = sent("1503030002", 5)
+"""Sent alone; the level and the description follow in a send of their own."""
 FINISHED = sent("1403030001011703030035", 6 + 58)
 FINISHED_1_2 = sent("1403030001011603030028", 6 + 45)
 ENCRYPTED_ALERT = sent("1703030013", 24)
@@ -51,6 +57,7 @@ ENCRYPTED_ALERT_AFTER_CHANGE = sent("1403030001011703030013", 30)
     [
         ([HELLO], None, False, False),
         ([HELLO, ALERT], 48, False, False),
+        ([HELLO, ALERT_HEADER], None, False, False),
         ([HELLO, ENCRYPTED_ALERT], None, False, True),
         ([HELLO, ENCRYPTED_ALERT_AFTER_CHANGE], None, False, True),
         ([HELLO, FINISHED], None, True, False),
@@ -88,3 +95,24 @@ def test_received_bytes_of_an_open_socket_are_not_known() -> None:
     assert facts_of(socket(TlsStart.CLIENT_HELLO, HELLO, **still)).received is None
     closing = still | {"ended_ns": 5}
     assert facts_of(socket(TlsStart.CLIENT_HELLO, HELLO, **closing)).received == 761
+
+
+NOTED_SENDS = st.builds(
+    NotedSend, st.binary(min_size=16, max_size=16), st.integers(0, 1 << 32), st.integers(0, 1 << 32)
+)
+
+
+@given(
+    st.sampled_from(TlsStart),
+    st.lists(NOTED_SENDS, max_size=8),
+    st.binary(max_size=600),
+    st.binary(max_size=16),
+    st.sampled_from(Side),
+)
+def test_any_bytes_are_explained(
+    start: TlsStart, sends: list[NotedSend], hello: bytes, answer: bytes, role: Side
+) -> None:
+    found = socket(start, *sends, hello=hello, answer=answer)
+    assert explain(facts_of(found), role, server_name(hello)).text
+    assert len(client_random(hello)) in (0, 32)
+    assert passed_data(found) in (True, False)
