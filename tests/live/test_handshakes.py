@@ -16,7 +16,7 @@ from tests.live.sniffer import SSLSNIFF, Captured
 from tests.workload.certificates import Authority, authority
 from tests.workload.go.fixtures import Fixture as GoFixture
 from tests.workload.go.fixtures import fixtures as go_fixtures
-from tests.workload.ports import free_port, is_open
+from tests.workload.ports import free_port, listening
 from tests.workload.processes import PATIENCE_S, PROGRAMS, started
 from tests.workload.rust.fixtures import Fixture as RustFixture
 from tests.workload.rust.fixtures import fixtures as rust_fixtures
@@ -179,9 +179,7 @@ def test_servers_of_gnutls(made: Authority, sniff: Sniff) -> None:
                 f" --x509certfile {used.certificate} --x509keyfile {used.key}"
                 f" {GNUTLS_SERVER_OPTIONS.get(kind, '')}"
             )
-            process = running.enter_context(started(*shlex.split(command)))
-            while not is_open(ports[kind]):
-                assert process.poll() is None
+            process = running.enter_context(listening(shlex.split(command), ports[kind]))
             pids += ["--pid", str(process.pid)]
         clients = [shlex.join(peer("client", kind, port, made)) for kind, port in ports.items()]
         with sniff(*pids) as sniffer:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from sslsniff.capture.handshakes import handshakes as handshakes_module
 from sslsniff.capture.handshakes.handshakes import Handshakes
 from sslsniff.core.events import Failure, HandshakeEnded, NotedSend, Opened, TlsSocket, TlsStart
 from sslsniff.core.handshakes import SocketEnding
@@ -152,7 +153,9 @@ def test_a_socket_from_before_the_capture() -> None:
     assert joined(socket(1, start=TlsStart.JOINED)) == []
 
 
-def test_reports_wait() -> None:
+def test_reports_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    for delay in ("_SOCKET_DELAY_S", "_DELAY_S"):
+        monkeypatch.setattr(handshakes_module, delay, 3600)
     handshakes = Handshakes(LIBRARIES, FAILURES)
     handshakes.fail(failure(1))
     handshakes.end(socket(1), 9_000)
