@@ -18,7 +18,7 @@ _MOST_WAYS = 4  # each takes a proof of all functions
 
 
 class LineOrderError(Exception):
-    """The lines cannot be told apart; the text says why."""
+    """The lines cannot be distinguished; the text says why."""
 
 
 def readings_of_lines(lines: Sequence[LineReason]) -> list[dict[int, str]]:

@@ -59,7 +59,7 @@ def random_in_object(elf: Elf, *, copied_by: str = "", stored_by: str = "") -> O
     """Return where a connection's object has the client random, by one of these functions.
 
     See ``client_random``. If the copy is inlined, it is the one address that the function takes.
-    Empty if that is not found, or is behind more than one pointer.
+    Empty if that is not found, or is after more than one pointer.
     """
     flow = _flow(elf, copied_by)
     addresses = {

@@ -14,7 +14,7 @@ FOLDER = Path(__file__).parents[4] / "docs/report"
 _EXCHANGES = 3000
 _WIDTH, _HEIGHT = 1280, 860
 _COLOURS = 96
-"""So few that a picture has some 60 kB; more are not to be told apart."""
+"""So few that a picture has some 60 kB; more cannot be distinguished."""
 
 
 def main() -> None:
