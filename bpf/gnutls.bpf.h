@@ -21,37 +21,11 @@ int gnutls_alert_enter(struct pt_regs *ctx)
 	return 0;
 }
 
-/* gnutls_deinit(session): the session has the alert that it received last, and what it found of the certificate. */
-SEC("uprobe")
-int gnutls_deinit_enter(struct pt_regs *ctx)
-{
-	keep_thread_stack(ctx);
-	struct thread *thread = get_thread();
-	u64 object = PT_REGS_PARM1(ctx);
-	u32 index = layout_index(ctx);
-	const struct layout *layout = map_lookup(layouts, &index);
-	if (!thread || !layout || !object)
-		return 0;
-	struct connection_key key = {.object = object, .pid = thread->pid};
-	report_unused(ctx, thread, object, layout->alert >= 0 ? read_u32(object + layout->alert) : 0);
-	check_ends(thread, object);
-	close_connection(thread->tid, &key);
-	return 0;
-}
-
 /* _gnutls_x509_cert_verify_peers(session, data, elements, unsigned *status), which all public functions call */
 SEC("uprobe")
 int gnutls_verify_enter(struct pt_regs *ctx)
 {
-	keep_thread_stack(ctx);
-	u64 rest = convention(ctx);
-	struct call *call = begin_call(entry_stack(ctx, &rest));
-	if (!call)
-		return 0;
-	call->object = PT_REGS_PARM1(ctx);
-	call->buffer = PT_REGS_PARM4(ctx);
-	call->direction = DIRECTION_NONE;
-	return 0;
+	return enter_call(ctx, DIRECTION_NONE, PT_REGS_PARM4(ctx), CUT_NONE);
 }
 
 SEC("uprobe")
@@ -68,7 +42,7 @@ int gnutls_verify_return(struct pt_regs *ctx)
 	end_call(thread, &call);
 	struct connection_key key = {.object = call.object, .pid = thread->pid};
 	struct connection *connection = map_lookup(connections, &key);
-	u32 status = read_u32(call.buffer);
+	u32 status = read_u32(call.count);
 	if (connection && is_entry_of(connection, &key))
 		connection->verified = status;
 	return 0;

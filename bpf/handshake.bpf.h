@@ -83,11 +83,15 @@ SUBPROGRAM int report_failure(u64 object, u64 index, u64 alert, u64 error)
 	return 0;
 }
 
-/* Report what the object of a connection without data says of its handshake, at its end. */
-static __always_inline void report_unused(void *ctx, const struct thread *thread, u64 object, s32 error)
+/* Report what the object of a connection without data says of its handshake, at its end: in GnuTLS also the alert that was
+ * received last. */
+static __always_inline void report_unused(void *ctx, const struct thread *thread, u64 object)
 {
 	struct connection_key key = {.object = object, .pid = thread->pid};
 	const struct connection *connection = map_lookup(connections, &key);
-	if (connection && !connection->has_data)
-		report_failure(object, layout_index(ctx), -1, error);
+	if (!connection || connection->has_data)
+		return;
+	u32 index = layout_index(ctx);
+	const struct layout *layout = map_lookup(layouts, &index);
+	report_failure(object, index, -1, layout && layout->alert >= 0 ? read_u32(object + layout->alert) : 0);
 }

@@ -39,7 +39,7 @@ int openssl_free_enter(struct pt_regs *ctx)
 	if (layout && layout->references >= 0 && (s32)read_u32(object + layout->references) > 1)
 		return 0;
 	struct connection_key key = {.object = object, .pid = thread->pid};
-	report_unused(ctx, thread, object, 0);
+	report_unused(ctx, thread, object);
 	check_ends(thread, object);
 	close_connection(thread->tid, &key);
 	return 0;

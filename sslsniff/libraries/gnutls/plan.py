@@ -67,7 +67,7 @@ GNUTLS = Plan(
             ("rdi", "rcx"),
         ),
         Row("gnutls_alert_send", "gnutls_alert_enter", registers=("rdi", "rsi", "rdx")),
-        Row("gnutls_deinit", "gnutls_deinit_enter", registers=("rdi",)),
+        Row("gnutls_deinit", "openssl_free_enter", registers=("rdi",)),
     ),
     version=re.compile(rb"Enabled GnuTLS (\d[\d.]*) logging"),
     layout=_read_layout,
