@@ -97,16 +97,17 @@ def group_name(group: Group, by: Sequence[str]) -> str:
 
 
 def unsearched(groups: Groups) -> str | None:
-    """Return which groups have no time line; None if all have one."""
+    """Return of how many exchanges no change is searched, in a sentence; None if there are none.
+
+    Those of groups without a time line, if they are enough to show a change.
+    """
     found = groups.rows()
-    without = [group for group in found if group.line is None]
-    if not without or len(without) == len(found):
+    without = [group.count for group in found if group.line is None and group.count >= _FEWEST]
+    if not without:
         return None
-    exchanges = counted(sum(group.count for group in without), "exchange")
-    return (
-        f"changes over time are searched in the first {len(found) - len(without)} groups only:"
-        f" others have {exchanges}"
-    )
+    lined = sum(group.line is not None for group in found)
+    exchanges = counted(sum(without), "exchange")
+    return f"changes are searched in the first {lined} groups: others have {exchanges}"
 
 
 def _time(time_ns: int, slice_ns: int) -> str:
