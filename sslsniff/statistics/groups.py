@@ -7,12 +7,23 @@ from sslsniff.statistics.durations import Durations
 from sslsniff.statistics.keys import KEYS
 from sslsniff.statistics.model_totals import ModelTotals
 from sslsniff.statistics.outcome import Outcome
+from sslsniff.statistics.raw_paths import RawPath
+from sslsniff.statistics.time_lines import TimeLine
 
 Key = tuple[str | int | None, ...]
 """The values of the fields by which exchanges are grouped, in their order."""
 
 MOST_GROUPS = 1000
 """How many groups have a row of their own; all that come later join in one."""
+
+MOST_LINES = 100
+"""How many of these have a time line: 13 MB of memory at most."""
+
+MOST_RAW_PATHS = 400
+"""How many raw paths of all groups are known at least, once there were more; see ``Groups``."""
+_RAW_PATHS_BEFORE_DROP = 600
+"""Raw paths, at which all but ``MOST_RAW_PATHS`` are dropped: 40 to 80 MB of memory, if each of
+them has exchanges all the time, some 4 KB for each that has ten."""
 
 
 class Group:
@@ -25,8 +36,10 @@ class Group:
     ``first_byte``, ``total``: times until the response began, and until the end. Their ``count``
     is lower than that of exchanges if some times are not known.
     ``models``: the figures of model calls.
+    ``line``: the exchanges over time; None: that is not known. ``raw_paths``: raw paths of the
+    exchanges, as far as they are known.
 
-    Memory: that of two ``Durations``, and a kilobyte.
+    Memory: that of two ``Durations``, a kilobyte, and that of ``line`` and ``raw_paths``.
     """
 
     __slots__ = (
@@ -34,8 +47,10 @@ class Group:
         "errors",
         "first_byte",
         "key",
+        "line",
         "missing_bytes",
         "models",
+        "raw_paths",
         "request_bytes",
         "response_bytes",
         "statuses",
@@ -50,6 +65,13 @@ class Group:
         self.request_bytes = self.response_bytes = self.missing_bytes = 0
         self.first_byte, self.total = Durations(), Durations()
         self.models = ModelTotals()
+        self.line: TimeLine | None = None
+        self.raw_paths: dict[str, RawPath] = {}
+
+    @property
+    def knows_all_paths(self) -> bool:
+        """Whether ``raw_paths`` has all exchanges."""
+        return sum(path.count for path in self.raw_paths.values()) == self.count
 
     def add(self, outcome: Outcome) -> None:
         """Add an exchange."""
@@ -66,9 +88,21 @@ class Group:
             self.total.add(outcome.duration_ns)
         if outcome.call is not None:
             self.models.add(outcome.call, outcome.duration_ns or 0)
+        if self.line is not None:
+            self.line.add(outcome.time_ns, outcome.duration_ns, is_failed=outcome.is_failed)
+
+    def add_raw_path(self, outcome: Outcome) -> bool:
+        """Add an exchange to its raw path; return whether that is new."""
+        name = outcome.raw_path
+        if name is None:
+            return False
+        known = self.raw_paths.get(name)
+        path = known or self.raw_paths.setdefault(name, RawPath(name))
+        path.add(outcome)
+        return known is None
 
     def merge(self, other: "Group") -> None:
-        """Add all exchanges of ``other``, which does not change."""
+        """Add all exchanges of ``other``, which does not change, but for its raw paths."""
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for status, count in other.statuses.items():
@@ -76,6 +110,15 @@ class Group:
         self.models.merge(other.models)
         self.first_byte.merge(other.first_byte)
         self.total.merge(other.total)
+        if self.line is not None and other.line is not None:
+            self.line.merge(other.line)
+
+    def merge_raw_paths(self, other: "Group") -> int:
+        """Add the raw paths of ``other``, which do not change; return how many are new."""
+        before = len(self.raw_paths)
+        for name, path in other.raw_paths.items():
+            self.raw_paths.setdefault(name, RawPath(name)).merge(path)
+        return len(self.raw_paths) - before
 
     def _count_status(self, status: str, count: int) -> None:
         self.statuses[status] = self.statuses.get(status, 0) + count
@@ -121,10 +164,22 @@ class Groups:
     No field: all are one group. The first ``most`` groups have rows of their own, which are
     complete. The exchanges of all later ones are added up in ``rest``.
 
-    Memory: 5 to 40 KiB for each of ``most`` groups, at most 150 KiB: see ``Durations``.
+    The first ``most_lines`` groups have time lines, and raw paths if ``has_raw_paths``. Raw paths
+    may be without number: where they are too many, those whose exchanges took longest together are
+    kept. One that comes again then counts from there on.
+
+    Memory: 5 to 40 KiB for each of ``most`` groups, at most 150 KiB: see ``Durations``. Lines: see
+    ``MOST_LINES`` and ``_RAW_PATHS_BEFORE_DROP``.
     """
 
-    def __init__(self, by: Sequence[str], most: int = MOST_GROUPS) -> None:
+    def __init__(
+        self,
+        by: Sequence[str],
+        most: int = MOST_GROUPS,
+        *,
+        most_lines: int = 0,
+        has_raw_paths: bool = False,
+    ) -> None:
         unknown = [name for name in by if name not in KEYS]
         if unknown:
             raise ValueError(f"{unknown[0]} is none of {', '.join(KEYS)}")
@@ -132,7 +187,9 @@ class Groups:
         self._key_of = _getter(self.by)
         self.rest: Group | None = None
         """The exchanges that are in no group of their own; None if there are none."""
-        self._most = most
+        self._most, self._most_lines = most, most_lines
+        self._has_paths = has_raw_paths
+        self._paths_count = 0
         self._groups: dict[Key, Group] = {}
         self._first_ns: int | None = None
         self._last_ns = 0
@@ -148,7 +205,10 @@ class Groups:
         spans = (outcome.duration_ns or 0, outcome.first_byte_ns or 0)
         if start_ns:  # else it is not known
             self._widen(start_ns, start_ns + max(spans))
-        self._group(self._key_of(outcome)).add(outcome)
+        group = self._group(self._key_of(outcome))
+        group.add(outcome)
+        if self._has_paths and group.line is not None and group.add_raw_path(outcome):
+            self._count_paths(1)
 
     def merge(self, other: "Groups") -> None:
         """Add all exchanges of ``other``, which does not change and has all of ``by`` in its own.
@@ -162,7 +222,10 @@ class Groups:
         if other._first_ns is not None:
             self._widen(other._first_ns, other._last_ns)
         for key, group in other._groups.items():
-            self._group(tuple(key[place] for place in places)).merge(group)
+            own = self._group(tuple(key[place] for place in places))
+            own.merge(group)
+            if self._has_paths and own.line is not None:
+                self._count_paths(own.merge_raw_paths(group))
         if other.rest is not None:
             self._rest().merge(other.rest)
 
@@ -200,7 +263,23 @@ class Groups:
             if len(self._groups) >= self._most:
                 return self._rest()
             group = self._groups[key] = Group(key)
+            if len(self._groups) <= self._most_lines:
+                group.line = TimeLine()
         return group
+
+    def _count_paths(self, new: int) -> None:
+        self._paths_count += new
+        if self._paths_count <= _RAW_PATHS_BEFORE_DROP:
+            return
+        paths = [
+            (path.total_ns, path.count, _order(group), name, group)
+            for group in self._groups.values()
+            for name, path in group.raw_paths.items()
+        ]
+        paths.sort(key=lambda each: (-each[0], -each[1], *each[2:4]))
+        for *_, name, group in paths[MOST_RAW_PATHS:]:
+            del group.raw_paths[name]
+        self._paths_count = MOST_RAW_PATHS
 
     def _rest(self) -> Group:
         if self.rest is None:

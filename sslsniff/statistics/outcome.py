@@ -5,12 +5,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from sslsniff.core.model import TLS_PROTOCOL, Address, Exchange
 from sslsniff.core.sink import CAPTURE_ENDED
-from sslsniff.core.statements import method_of, statement_of, status_of, without_literals
+from sslsniff.core.statements import (
+    method_of,
+    shown_statement,
+    statement_of,
+    status_of,
+    without_literals,
+)
 from sslsniff.decoders.databases.statement import Statement
 from sslsniff.forms.grpc_calls import call_of
 from sslsniff.forms.text import pieces
 from sslsniff.statistics.model_totals import CallFigures
-from sslsniff.statistics.path_patterns import path_pattern
+from sslsniff.statistics.path_patterns import path_pattern, raw_path, shortened
 
 if TYPE_CHECKING:
     from sslsniff.forms.json.short_lines import ShortExchange
@@ -47,7 +53,8 @@ class Outcome(NamedTuple):
     ``model``: the one that answered, else the one that was asked for. ``call``: the figures of
     a model call; None of others, also of those by MCP.
     ``role``: the side of the watched process. ``server``: the server's address and port. ``sni``:
-    the server's name in the handshake.
+    the server's name in the handshake. ``raw_path``: the path without the query, ids in it, or a
+    statement with its parameters.
     """
 
     time_ns: int
@@ -71,6 +78,7 @@ class Outcome(NamedTuple):
     role: str | None = None
     server: str | None = None
     sni: str | None = None
+    raw_path: str | None = None
 
     @property
     def is_failed(self) -> bool:
@@ -127,6 +135,7 @@ class Outcome(NamedTuple):
             role=connection.role and connection.role.value,
             server=server,
             sni=_cut_host(connection.sni),
+            raw_path=_raw_path(request.target if request else None, statement),
         )
 
     @classmethod
@@ -158,6 +167,7 @@ class Outcome(NamedTuple):
             role=origin["role"],
             server=server,
             sni=_cut_host(sni),
+            raw_path=_raw_path(request.target if request else None, None),
         )
 
     @classmethod
@@ -208,6 +218,7 @@ class Outcome(NamedTuple):
             role=line["role"],
             server=server,
             sni=_cut_host(sni),
+            raw_path=_raw_path(request["target"] if request else None, statement),
         )
 
 
@@ -219,6 +230,10 @@ def _path(target: str | None, protocol: str) -> str:
 def statement_pattern(statement: Statement) -> str:
     """Return what statements alike have in common, as a path pattern is of paths."""
     return without_literals(statement)[:_MOST_CHARACTERS]
+
+
+def _raw_path(target: str | None, statement: Statement | None) -> str | None:
+    return raw_path(target) if statement is None else shortened(shown_statement(statement))
 
 
 def _is_unfinished(error: str | None) -> bool:

@@ -44,16 +44,32 @@ def path_pattern(target: str | None) -> str:
 
     Memory: at most 4,096 results are kept.
     """
-    if not target:
-        return UNKNOWN
+    return _pattern(_path(target)) if target else UNKNOWN
+
+
+def raw_path(target: str | None) -> str | None:
+    """Return the path of a request's ``target`` with its ids, without the query.
+
+    It is cut in its middle to 160 characters. None if there is no target.
+    """
+    return shortened(_path(target)) if target else None
+
+
+def shortened(text: str) -> str:
+    """Return ``text``, cut in its middle to 160 characters: the end of a statement has its ids."""
+    if len(text) <= _MOST_CHARACTERS:
+        return text
+    end = _MOST_CHARACTERS // 3
+    return f"{text[: _MOST_CHARACTERS - end - 1]}{MARK}{text[-end:]}"
+
+
+def _path(target: str) -> str:
     path = target[:_READ_CHARACTERS]
     if path[0] not in "/*":
         origin = _ORIGIN.match(path)
         path = (path[origin.end() :] or "/") if origin else path
     query = path.find("?")
-    if query >= 0:
-        path = path[:query] or "/"
-    return _pattern(path)
+    return (path[:query] or "/") if query >= 0 else path
 
 
 @functools.lru_cache(maxsize=4096)  # most requests ask for a path that was asked for before

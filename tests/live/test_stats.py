@@ -1,7 +1,9 @@
 """Statistics of a live capture: they count exactly what clients did."""
 
 import subprocess
+import sys
 from collections import Counter
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from tests.live.checks import Sniff, assert_passed, assert_whole, run_under
 from tests.live.running import requests
 from tests.live.test_model_calls import CALLS, MODELS, call, captured_calls
 from tests.workload.curl import Request, curl, results
-from tests.workload.processes import PATIENCE_S
+from tests.workload.processes import PATIENCE_S, PROGRAMS
 from tests.workload.servers import Certificate, Server
 
 VERSIONS = {"http/1.1": ("--http1.1",), "http/2": ("--http2", "--parallel", "--parallel-max", "9")}
@@ -106,3 +108,24 @@ def test_models(certificate: Certificate, sniff: Sniff) -> None:
         assert row["input_tokens"] == tokens[model, 0] > 0
         assert row["output_tokens"] == tokens[model, 1] > 0
     assert whole["input_tokens"] == sum(row["input_tokens"] for row in rows)
+
+
+def test_since_when_and_which_path(certificate: Certificate, tmp_path: Path) -> None:
+    """A service becomes slow for one path: statistics say since when, and that it is this one."""
+    program: list[str | Path] = [sys.executable, PROGRAMS / "python/slow_path.py"]
+    files = [certificate.certificate, certificate.key]
+    by = ("--group-by", "role,method,path")
+    ran = run_under(tmp_path, *program, *files, "1600", options=("--quiet", "--stats", *by))
+
+    slow_ns = int(ran.stdout)
+    rows = {row["group"].get("role"): row for row in ran.captured.of("statistics")}
+    for role in ("server", "client"):
+        assert rows[role]["exchanges"] == 1600
+        [change] = rows[role]["changes"]
+        assert (change["what"], change["quantile"], change["until"]) == ("duration", "p50", None)
+        assert (change["cause"], change["raw_paths"]) == ("only", ["/reserve/sku-17"])
+        assert change["before_ms"] < 700 < change["after_ms"]
+        since = datetime.fromisoformat(change["since"]).timestamp()
+        slice_s = change["slice_ms"] / 1000
+        assert abs(since + slice_s / 2 - slow_ns / 1e9) <= 1.5 * slice_s
+    assert rows[None]["changes"] is None

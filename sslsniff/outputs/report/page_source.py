@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 _FOLDER = Path(__file__).with_name("page")
-_STYLES = ("report.css",)
+_STYLES = ("report.css", "changes.css")
 _SCRIPTS = (  # in the order in which they use each other
     "d3.min.js",
     "plot.umd.min.js",
@@ -22,6 +22,7 @@ _SCRIPTS = (  # in the order in which they use each other
     "detail.js",
     "exchanges.js",
     "runs.js",
+    "changes.js",
     "sections.js",
 )
 

@@ -19,11 +19,12 @@ from sslsniff.forms.text import pieces
 from sslsniff.outputs.report.connection_objects import stall_object
 from sslsniff.outputs.report.details import Details, cut
 from sslsniff.outputs.report.failed_handshakes import FailedHandshakes
+from sslsniff.outputs.report.group_changes import BY, changes_object, raw_paths_object
 from sslsniff.outputs.report.group_objects import group_objects, total_object
 from sslsniff.outputs.report.kept_exchanges import KeptExchanges
 from sslsniff.outputs.report.page_file import PageFile
 from sslsniff.outputs.report.page_source import page
-from sslsniff.statistics.groups import Groups
+from sslsniff.statistics.groups import MOST_LINES, Groups
 from sslsniff.statistics.outcome import Outcome
 
 Object = dict[str, Any]
@@ -72,6 +73,7 @@ class ReportSink(Sink):
         self._details = Details(body_bytes)
         self._kept = KeptExchanges(most_bytes)
         self._groups = {name: Groups((name,), _MOST_GROUPS) for name in _GROUPINGS}
+        self._over_time = Groups(BY, most_lines=MOST_LINES, has_raw_paths=True)
         self._stalls: OrderedDict[tuple[object, ...], Object] = OrderedDict()
         self._stalls_left_out = 0
         self._undecoded: dict[str, list[int]] = {}
@@ -84,6 +86,7 @@ class ReportSink(Sink):
         for name, groups in self._groups.items():
             if name != "model" or outcome.model is not None:
                 groups.add(outcome)
+        self._over_time.add(outcome)
         head, bodies = self._details.head(exchange), self._details.bodies(exchange)
         self._kept.add(exchange.connection, _row(exchange, outcome), _inert(head), _inert(bodies))
 
@@ -136,6 +139,8 @@ class ReportSink(Sink):
             "summary": None if summary is None else _summary(summary),
             "total": total_object(self._groups["host"]),
             "groups": {name: group_objects(groups) for name, groups in self._groups.items()},
+            "changes": changes_object(self._over_time),
+            "raw_paths": raw_paths_object(self._over_time),
             "handshakes": self._handshakes.object(),
             "stalls": [*self._stalls.values()],
             "stalls_left_out": self._stalls_left_out,

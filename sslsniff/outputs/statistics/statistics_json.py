@@ -8,6 +8,8 @@ from sslsniff.core.statements import FAILED, OK
 from sslsniff.forms.json.encoded_json import encoded_json
 from sslsniff.forms.text import pieces
 from sslsniff.outputs.statistics.statistics_sink import QUANTILES, StatisticsSink
+from sslsniff.statistics.changed_groups import changed_groups
+from sslsniff.statistics.changes import ERRORS, Change
 from sslsniff.statistics.durations import Durations
 from sslsniff.statistics.groups import Group, Groups
 from sslsniff.statistics.outcome import NO_STATUS
@@ -39,11 +41,15 @@ def statistics_objects(groups: Groups, span_ns: int, order: str = "count") -> li
 
     ``span_ns``: how long the capture lasted. ``order``: see ``Groups.rows``.
     """
+    changes: dict[int, list[Object]] = {}
+    for group, change in changed_groups(groups):
+        changes.setdefault(id(group), []).append(change_object(change))
     return [
         {
             "type": "statistics",
             "group": None if row.key is None else dict(zip(groups.by, row.key, strict=False)),
             **_figures(row, groups.rate(row, span_ns)),
+            "changes": None if row.line is None else changes.get(id(row), []),
         }
         for row in (*groups.rows(order), groups.total())
     ]
@@ -63,6 +69,27 @@ def _figures(group: Group, rate: float | None) -> Object:
         "total_ms": _spans(group.total),
         **group.models.fields(),
         "statements": {name: group.statuses.get(name, 0) for name in _OF_STATEMENTS},
+    }
+
+
+def change_object(change: Change) -> Object:
+    """Return the object of a change; docs/json.md describes it."""
+    is_share = change.what == ERRORS
+    unit = "share" if is_share else "ms"
+    before, after = (
+        round(value, 6) if is_share else pieces.milliseconds(int(value))
+        for value in (change.before, change.after)
+    )
+    return {
+        "what": change.what,
+        "since": pieces.utc_time(change.since_ns),
+        "until": None if change.until_ns is None else pieces.utc_time(change.until_ns),
+        "slice_ms": pieces.milliseconds(change.slice_ns),
+        "quantile": change.quantile,
+        f"before_{unit}": before,
+        f"after_{unit}": after,
+        "cause": change.cause,
+        "raw_paths": [*change.paths],
     }
 
 

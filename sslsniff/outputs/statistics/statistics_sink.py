@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sslsniff.core.model import Exchange, Handshake, handshake_exchange
 from sslsniff.core.sink import Sink
-from sslsniff.statistics.groups import Groups
+from sslsniff.statistics.groups import MOST_LINES, Groups
 from sslsniff.statistics.keys import DEFAULT_KEYS
 from sslsniff.statistics.outcome import Outcome
 
@@ -19,7 +19,9 @@ class StatisticsSink(Sink):
     """
 
     def __init__(self, by: Sequence[str] = (), order: str = "count") -> None:
-        self._groups = Groups(by or DEFAULT_KEYS)
+        self._groups = Groups(
+            by or DEFAULT_KEYS, most_lines=MOST_LINES, has_raw_paths="raw_path" not in by
+        )
         self._order = order
 
     def exchange(self, exchange: Exchange) -> None:

@@ -1,6 +1,7 @@
 """Writes statistics as a table for people."""
 
 import math
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TextIO
 
@@ -12,6 +13,7 @@ from sslsniff.forms.text import pieces
 from sslsniff.forms.text.lines import Field, Paint, endless, plain
 from sslsniff.outputs.statistics.statistics_sink import QUANTILES, StatisticsSink
 from sslsniff.outputs.statistics.statistics_table import GroupRow, table_lines
+from sslsniff.statistics.changed_groups import changed_groups, most_certain, sentence, unsearched
 from sslsniff.statistics.durations import Durations
 from sslsniff.statistics.groups import Group, Groups
 from sslsniff.statistics.model_totals import ModelTotals
@@ -104,7 +106,26 @@ def statistics_lines(
         rows.append(GroupRow(keys, style, figures, counted, times))
     lines = [*table_lines(rows, paint, columns)]
     tools = _tools(groups.by, shown) if "run" in groups.by else ()
-    return [*lines, *tools, *_remarks(groups, total, found[len(shown) :])]
+    return [
+        *_changes(groups, paint, columns),
+        *lines,
+        *tools,
+        *_remarks(groups, total, found[len(shown) :]),
+    ]
+
+
+def _changes(groups: Groups, paint: Paint, columns: int | None) -> Iterator[str]:
+    """Yield what changed, and an empty line if there is something."""
+    found = changed_groups(groups)
+    said = most_certain(found)
+    for each in said:
+        style, text = "failure" if each.change.is_worse else "method", sentence(each, groups.by)
+        for line in textwrap.wrap(text, columns or len(text), subsequent_indent="  "):
+            yield paint(style, line)
+    if len(said) < len(found):
+        yield f"{counted(len(found) - len(said), 'more change')}: JSON has all"
+    if found:
+        yield ""
 
 
 def _headings(by: Sequence[str], more: Iterable[str]) -> GroupRow:
@@ -184,6 +205,9 @@ def _remarks(groups: Groups, total: Group, hidden: Sequence[Group]) -> Iterator[
             f"{_OTHERS}: the first {len(groups.rows()) - 1} groups have rows of their own; these"
             f" {counted(groups.rest.count, 'exchange')} are in none of them"
         )
+    beyond = unsearched(groups)
+    if beyond is not None:
+        yield beyond
     yield "status: " + ", ".join(
         f"{count} {status}" for status, count in sorted(total.statuses.items())
     )

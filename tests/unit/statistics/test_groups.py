@@ -2,6 +2,7 @@
 
 import tracemalloc
 from collections import Counter
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -69,7 +70,7 @@ def figures(group: Group) -> list[object]:
     shown: list[object] = [
         getattr(group, name)
         for name in Group.__slots__
-        if name not in {"statuses", "first_byte", "total"}
+        if name not in {"statuses", "first_byte", "total", "line", "raw_paths"}
     ]
     for spans in (group.first_byte, group.total):
         shown += [spans.count, spans.max_ns, *map(spans.quantile, (0.5, 0.9, 0.99))]
@@ -166,3 +167,68 @@ def test_an_unknown_field() -> None:
         Groups(("hots",))
     with pytest.raises(ValueError, match="do not fit"):
         Groups(KEYS).merge(Groups(("host",)))
+
+
+def at(number: int, raw_path: str, span_ns: int = 5_000_000, **more: Any) -> Outcome:
+    time_ns = PLAIN.time_ns + number * 10**9
+    return PLAIN._replace(time_ns=time_ns, duration_ns=span_ns, raw_path=raw_path, **more)
+
+
+def lines_of(groups: Groups) -> object:
+    return {
+        group.key: (
+            group.line and group.line.slices(),
+            {
+                name: (path.count, path.errors, path.total_ns, path.max_ns, path.line.slices())
+                for name, path in group.raw_paths.items()
+            },
+        )
+        for group in groups.rows()
+    }
+
+
+def lined(added: list[Outcome], *by: str, most: int = 100) -> Groups:
+    groups = Groups(by, most_lines=most, has_raw_paths=True)
+    for outcome in added:
+        groups.add(outcome)
+    return groups
+
+
+def test_raw_paths_of_a_group() -> None:
+    groups = lined([at(1, "/x/1"), at(2, "/x/2", 7_000_000, status=500), at(3, "/x/2")], "host")
+    [group] = groups.rows()
+    assert group.knows_all_paths
+    paths = group.raw_paths
+    assert {name: (each.count, each.errors) for name, each in paths.items()} == {
+        "/x/1": (1, 0),
+        "/x/2": (2, 1),
+    }
+    assert (paths["/x/2"].total_ns, paths["/x/2"].max_ns) == (12_000_000, 7_000_000)
+    assert paths["/x/1"].median_ns == 5_000_000
+
+
+def test_lines_in_any_order_and_merged() -> None:
+    added = [at(n % 40, f"/x/{n % 7}", n * 10**5, host="ab"[n % 2]) for n in range(300)]
+    whole = lines_of(lined(added, "host"))
+    assert lines_of(lined(added[::-1], "host")) == whole
+    merged = lined([], "host")
+    for part in (added[:99], added[99:]):
+        merged.merge(lined(part, "host", "path"))
+    assert lines_of(merged) == whole
+
+
+def test_only_the_first_groups_have_lines() -> None:
+    groups = lined([at(n, "/x", host=f"h{n % 5}") for n in range(20)], "host", most=2)
+    has_line = {group.key: group.line is not None for group in groups.rows()}
+    assert has_line == {(f"h{n}",): n < 2 for n in range(5)}
+    assert all(not group.raw_paths for group in groups.rows() if group.line is None)
+
+
+def test_raw_paths_are_bounded_and_the_longest_are_kept() -> None:
+    added = [at(0, "/slow", 10**9)] + [at(n, f"/x/{n}", n % 97) for n in range(5000)]
+    groups = lined([*added, at(5000, "/slow", 10**9)], "host")
+    [group] = groups.rows()
+    assert group.count == 5002
+    assert len(group.raw_paths) <= 600
+    assert group.raw_paths["/slow"].count == 2
+    assert not group.knows_all_paths

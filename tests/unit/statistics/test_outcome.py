@@ -113,6 +113,7 @@ def test_all_figures() -> None:
         error=None,
         role="client",
         server="127.0.0.1:8443",
+        raw_path="/orders/1042",
     )
     assert outcome.is_failed
     assert set(KEYS) < set(Outcome._fields)

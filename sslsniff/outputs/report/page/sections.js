@@ -103,7 +103,7 @@ function groupTable(name, title) {
   if (!rows?.length || (rows.length < 2 && OF_SEVERAL.includes(name))) return null;
   const hasTokens = name === "model";
   const columns = [
-    { title, kind: "wide", value: (row) => row.key, show: (row) => (row.rest ? "all others" : searchButton(name, row.key, name === "status" ? (row.key ?? NO_STATUS) : row.key)) },
+    { title, kind: "wide", value: (row) => row.key, show: (row) => (row.rest ? "all others" : [searchButton(name, row.key, name === "status" ? (row.key ?? NO_STATUS) : row.key), name === "path" ? rawPathsPart(row.key) : null]) },
     { title: "Exchanges", kind: "number", value: (row) => row.count, show: (row) => row.count.toLocaleString("en") },
     { title: "Exchanges/s", kind: "number", value: (row) => row.rate, show: (row) => row.rate?.toFixed(2) ?? "" },
     { title: "Errors", kind: "number", value: (row) => row.errors, show: (row) => element("span", { class: row.errors ? "server-error" : null }, row.errors.toLocaleString("en")) },
@@ -281,6 +281,7 @@ function leftOutParts() {
 
 const SECTIONS = [
   ["summary", "Summary", summarySection],
+  ["changes", "What changed", changesSection],
   ["handshakes", "Failed TLS handshakes", handshakesSection],
   ["errors", "Errors", errorsSection],
   ["models", "Model calls", modelsSection],

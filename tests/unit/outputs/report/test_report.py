@@ -25,6 +25,7 @@ from tests.unit.outputs.report.hostile import write_hostile
 from tests.unit.outputs.report.many import write_many
 from tests.unit.outputs.report.pages import LIBRARIES, PAGE, Parts, sink, write_report
 from tests.unit.outputs.report.stalled import WAITED_MS, write_stalled
+from tests.unit.slow_path import SLOW_PATH, write_slow_path
 
 CAPTURES = sorted(Path("pcaps").glob("*.pcapng"))
 
@@ -60,8 +61,8 @@ def test_its_policy_allows_its_own_scripts_and_styles_and_nothing_else(tmp_path:
     assert policy.pop("require-trusted-types-for") == "'script'"
     assert policy.pop("trusted-types") == "'none'"
     assert policy.pop("script-src").split() == [*map(_source, parts.texts["script"])]
-    [style, _of_charts] = policy.pop("style-src").split()
-    assert [style] == [*map(_source, parts.texts["style"])]
+    *styles, _of_charts = policy.pop("style-src").split()
+    assert styles == [*map(_source, parts.texts["style"])]
     assert policy == {}
 
 
@@ -248,3 +249,47 @@ def test_a_body_is_text_or_base64(data: bytes, headers: Any, shown: dict[str, An
     error = body.pop("error", None)
     assert body == {"size": len(data), **shown}
     assert (error is None) == (data != b"no gzip")
+
+
+def test_it_says_what_changed_and_which_raw_path_did(tmp_path: Path) -> None:
+    slow_ns = write_slow_path(tmp_path / "a.pcapng")
+    write_report(tmp_path / "a.pcapng", tmp_path / "page.html")
+    capture = Parts((tmp_path / "page.html").read_bytes()).capture
+    failing, slow = capture["changes"]["said"]
+    assert (failing["what"], failing["group"]["path"]) == ("errors", "/cart")
+    assert failing["before"] < 0.02 < 0.1 < failing["after"]
+    assert slow["group"] == {
+        "comm": "shop",
+        "role": "server",
+        "host": "shop.example.com",
+        "method": "POST",
+        "path": "/reserve/sku-{}",
+    }
+    assert (slow["what"], slow["quantile"], slow["until_us"]) == ("duration", "p50", None)
+    assert (slow["cause"], slow["paths"], slow["worse"]) == ("only", [SLOW_PATH], True)
+    assert slow["before"] < 40 < 1500 < slow["after"]
+    assert 0 <= slow["since_us"] + slow["slice_us"] - slow_ns / 1000 < 10e6
+    line = capture["changes"]["lines"][slow["line"]]
+    assert line["group"] == slow["group"]
+    assert len(line["slices"]) <= 90
+    count, errors = (sum(each[column] for each in line["slices"]) for column in (1, 2))
+    paths = {row["key"]: row for row in capture["groups"]["path"]}
+    assert (count, errors) == (paths["/reserve/sku-{}"]["count"], 0)
+
+    raw = capture["raw_paths"]
+    assert [*raw] == ["/reserve/sku-{}", "/v1/orders/{}"]  # /cart is one
+    rows = raw["/reserve/sku-{}"]["rows"]
+    assert rows[0][0] == SLOW_PATH
+    assert len(rows) == 10
+    assert sum(row[1] for row in rows) + raw["/reserve/sku-{}"]["others"] == count
+    assert rows[0][5] == paths["/reserve/sku-{}"]["total"]["max"]
+
+
+def test_a_short_capture_says_nothing_of_changes(tmp_path: Path) -> None:
+    taker = Taker(tmp_path / "a.pcapng")
+    taker.take([(WRITE, get("/b")), (READ, answer(b"2"))])
+    taker.close()
+    write_report(tmp_path / "a.pcapng", tmp_path / "page.html")
+    capture = Parts((tmp_path / "page.html").read_bytes()).capture
+    assert capture["changes"] == {"said": [], "left_out": 0, "unsearched": None, "lines": []}
+    assert capture["raw_paths"] == {}

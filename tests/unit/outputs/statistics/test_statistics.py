@@ -2,6 +2,7 @@
 
 import io
 import json
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -126,6 +127,7 @@ def test_as_json() -> None:
         "input_tokens": 0,
         "output_tokens": 0,
         "statements": {"ok": 0, "failed": 0},
+        "changes": [],
         "cached_tokens": 0,
         "cache_written_tokens": 0,
         "calls_with_cost": 0,
@@ -336,3 +338,60 @@ def test_order(order: str, first: str) -> None:
 
 def test_every_order_can_be_asked_for() -> None:
     assert SORT_BY.choices == tuple(ORDERS)
+
+
+def slow_orders() -> list[Exchange]:
+    """Return 400 exchanges; from the 240th on, those of /orders/7 take 2 s."""
+    made = []
+    for number in range(400):
+        each = exchange(request(target=f"/orders/{number % 5 + 4}"), response())
+        each.started_ns += number * 100_000_000
+        is_slow = number >= 240 and number % 5 == 3
+        each.ended_ns = each.started_ns + (2_000_000_000 if is_slow else 20_000_000)
+        each.first_byte_ns = each.ended_ns
+        made.append(each)
+    return made
+
+
+def test_what_changed_comes_first() -> None:
+    first, empty, *_ = table(slow_orders()).splitlines()
+    said = "  example.org GET /orders/{}  22 ms -> 2.0 s (only /orders/7)"
+    assert first.endswith(said)
+    shown = datetime.strptime(first.removesuffix(said), "since %H:%M:%S.%f")
+    slow = datetime.fromtimestamp((START_NS + 24_300_000_000) / 1e9)
+    assert abs(slow.replace(year=1900, month=1, day=1) - shown) < timedelta(seconds=0.6)
+    assert empty == ""
+    assert not table(orders()).startswith("since")
+    narrow = table(slow_orders(), columns=60).splitlines()
+    assert " ".join(" ".join(narrow[:2]).split()) == " ".join(first.split())
+    assert max(map(len, narrow[:2])) <= 60
+
+
+def test_changes_as_json() -> None:
+    group, whole = objects(slow_orders())
+    [change] = group["changes"]
+    since_ns = datetime.fromisoformat(change.pop("since")).timestamp() * 1e9
+    assert abs(since_ns - START_NS - 24.3e9) <= change["slice_ms"] * 1e6
+    assert change.pop("before_ms") == pytest.approx(20, rel=0.1)
+    assert change.pop("after_ms") == pytest.approx(2000, rel=0.1)
+    assert change.pop("slice_ms") == pytest.approx(268.435)
+    assert change == {
+        "what": "duration",
+        "until": None,
+        "quantile": "p50",
+        "cause": "only",
+        "raw_paths": ["/orders/7"],
+    }
+    assert whole["changes"] is None
+    by_raw_path = objects(slow_orders(), "raw_path")
+    assert {each["group"]["raw_path"] for each in by_raw_path[:-1]} == {
+        f"/orders/{number}" for number in range(4, 9)
+    }
+    changed = {each["group"].get("raw_path") for each in by_raw_path if each["changes"]}
+    assert changed == {"/orders/7"}
+
+
+def test_groups_that_are_not_searched_are_said() -> None:
+    made = [exchange(request(authority=f"h{n % 102}"), response()) for n in range(25 * 102)]
+    said = "changes are searched in the first 100 groups: others have 50 exchanges"
+    assert said in table(made, "host").splitlines()

@@ -1,0 +1,128 @@
+"""Finds the groups of a capture that changed, and says it in a sentence each."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from sslsniff.core.errors import counted
+from sslsniff.core.escaping import escape
+from sslsniff.statistics.changes import ERRORS, MORE, MOSTLY, NEW, ONLY, Change, find_changes
+from sslsniff.statistics.groups import Group, Groups
+
+MOST_SENTENCES = 10
+"""Changes that are said for people: those of which chance is the least likely cause."""
+
+_FEWEST = 20
+"""Groups with fewer exchanges show nothing that chance could not do as well."""
+
+_SECOND_NS, _MINUTE_NS = 10**9, 60 * 10**9
+_TIMES = ((_SECOND_NS, "%H:%M:%S.%f"), (_MINUTE_NS, "%H:%M:%S"), (4 * _MINUTE_NS, "%H:%M"))
+_DATED = "%Y-%m-%d %H:%M"
+"""How a time is shown whose slice is narrower than a limit: not more exactly than it is known.
+With the widest slices the capture is of several days."""
+_MICROSECOND_DIGITS, _SHOWN_DIGITS = 6, 2
+
+_CAUSES = {
+    ONLY: "only {}",
+    MORE: "more of {}",
+    NEW: "by {}, not seen before",
+    MOSTLY: "nearly all of {}",
+}
+_UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "us"))
+
+
+class ChangedGroup(NamedTuple):
+    """A group, and what changed in it."""
+
+    group: Group
+    change: Change
+
+
+def changed_groups(groups: Groups) -> list[ChangedGroup]:
+    """Return what changed in groups with time lines, by time."""
+    searched = searched_groups(groups)
+    found = [
+        ChangedGroup(group, change)
+        for group in searched
+        for change in search_group(group, len(searched))
+    ]
+    return sorted(found, key=lambda each: (each.change.since_ns, -each.change.surprise))
+
+
+def searched_groups(groups: Groups) -> list[Group]:
+    """Return the groups that have a time line, and exchanges enough."""
+    return [group for group in groups.rows() if group.line and group.count >= _FEWEST]
+
+
+def search_group(group: Group, lines: int) -> list[Change]:
+    """Return what changed in a group, which is one of so many that are searched."""
+    if group.line is None:
+        return []
+    return find_changes(group.line, group.raw_paths, knows_all=group.knows_all_paths, lines=lines)
+
+
+def most_certain(found: Sequence[ChangedGroup], most: int = MOST_SENTENCES) -> list[ChangedGroup]:
+    """Return ``most`` of what was found, by time: what chance explains the least."""
+    least = sorted(-each.change.surprise for each in found)[:most]
+    return [each for each in found if -each.change.surprise in least][:most]
+
+
+def sentence(changed: ChangedGroup, by: Sequence[str]) -> str:
+    """Return one line about a change; times are local. ``by``: see ``Groups``."""
+    change = changed.change
+    figures = f"{_figure(change, change.before)} -> {_figure(change, change.after)}"
+    what = f"errors {figures}" if change.what == ERRORS else figures
+    if change.quantile not in {None, "p50"}:
+        what = f"{change.quantile} {what}"
+    paths = ", ".join(map(escape, change.paths))
+    cause = f" ({_CAUSES[change.cause].format(paths)})" if change.cause else ""
+    return f"{when(change)}  {group_name(changed.group, by)}  {what}{cause}"
+
+
+def when(change: Change) -> str:
+    """Return since when, or from when until when."""
+    since = _time(change.since_ns, change.slice_ns)
+    if change.until_ns is None:
+        return f"since {since}"
+    return f"from {since} until {_time(change.until_ns, change.slice_ns)}"
+
+
+def group_name(group: Group, by: Sequence[str]) -> str:
+    """Return what the exchanges of a group have in common, as far as it is known, escaped."""
+    values = dict(zip(by, group.key or (), strict=False))
+    path = str(values.get("path") or values.get("raw_path") or "")
+    if path.startswith(f"{values.get('method')} "):
+        del values["method"]  # a statement begins with it
+    return " ".join(escape(str(value)) for value in values.values() if value is not None)
+
+
+def unsearched(groups: Groups) -> str | None:
+    """Return of how many exchanges no change is searched, in a sentence; None if there are none.
+
+    Those of groups without a time line, if they are enough to show a change.
+    """
+    found = groups.rows()
+    without = [group.count for group in found if group.line is None and group.count >= _FEWEST]
+    if not without:
+        return None
+    lined = sum(group.line is not None for group in found)
+    exchanges = counted(sum(without), "exchange")
+    return f"changes are searched in the first {lined} groups: others have {exchanges}"
+
+
+def _time(time_ns: int, slice_ns: int) -> str:
+    form = next((form for limit, form in _TIMES if slice_ns < limit), _DATED)
+    shown = datetime.fromtimestamp(time_ns / 1e9).strftime(form)
+    return shown[: _SHOWN_DIGITS - _MICROSECOND_DIGITS] if form.endswith("%f") else shown
+
+
+def _figure(change: Change, value: float) -> str:
+    """Return a duration or a share with two digits: more are not known."""
+    if change.what == ERRORS:
+        return f"{_two_digits(100 * value)} %"
+    unit_ns, unit = next((each for each in _UNITS if value >= each[0]), _UNITS[-1])
+    return f"{_two_digits(value / unit_ns)} {unit}"
+
+
+def _two_digits(value: float) -> str:
+    return f"{value:.1f}" if 0 < value < 9.95 else f"{float(f'{value:.2g}'):,.0f}"
