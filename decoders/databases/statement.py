@@ -19,6 +19,11 @@ Parameters = list[Parameter | list[Parameter]]
 _FIRST_WORD = re.compile(r"(?:\s|\(|(?:--|#)[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*([A-Za-z]+)")
 
 
+_NO_SUCH_STATEMENT = frozenset(("26000", "34000", "1243"))
+"""Codes of executions of what does not exist: a statement or portal (PostgreSQL), a number (MySQL,
+ER_UNKNOWN_STMT_HANDLER)."""
+
+
 @dataclass(slots=True, eq=False)
 class Statement:
     """A statement. None marks what was not seen, or what there is not.
@@ -27,6 +32,8 @@ class Statement:
     ``text``: the text as sent, cut to ``MOST_TEXT_BYTES`` of ``size``. ``parameters``: those of a
     prepared statement. ``rows``: how many came back; ``affected``: how many were changed.
     ``error``, ``code``: what the database says of its failure, and SQLSTATE or an error number.
+    ``prepared``: the name of the prepared statement that is executed, empty for PostgreSQL's
+    without a name; the number of MySQL's.
     """
 
     system: str
@@ -40,6 +47,14 @@ class Statement:
     code: str | None = None
     database: str | None = None
     user: str | None = None
+    prepared: str | None = None
+
+    @property
+    def lacks_text(self) -> bool:
+        """Whether it has a text that was not seen: of a statement prepared before, or lost."""
+        if self.text is not None or self.code in _NO_SUCH_STATEMENT:
+            return False
+        return self.operation is None or self.prepared is not None
 
     @property
     def held_bytes(self) -> int:

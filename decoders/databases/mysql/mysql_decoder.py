@@ -28,13 +28,14 @@ from sslsniff.decoders.databases.mysql.results import (
     PreparedAnswer,
     ResultAnswer,
 )
+from sslsniff.decoders.databases.mysql.unseen_parameters import executed_unseen
 from sslsniff.decoders.databases.statement import (
     MOST_PARAMETERS,
     Statement,
     first_word,
     shown_text,
 )
-from sslsniff.decoders.databases.units import NotAUnitError, Unit, UnitSplitter
+from sslsniff.decoders.databases.units import STORED_BYTES, NotAUnitError, Unit, UnitSplitter
 from sslsniff.decoders.messages import Side
 from sslsniff.decoders.tls_records import ENCRYPTED
 
@@ -243,6 +244,8 @@ class MysqlDecoder(DatabaseDecoder):
             prepared = asked.statement if asked is not None else self._prepared.get(number)
             if prepared is not None:
                 _describe(answer.statement, prepared.text, prepared.size)
+            if number != LAST:
+                answer.statement.prepared = str(number)
             if self._command_bytes + len(answer.command) > _MOST_COMMAND_BYTES:
                 answer.command = answer.command[:5]  # its parameters are not shown
             self._command_bytes += len(answer.command)
@@ -252,15 +255,23 @@ class MysqlDecoder(DatabaseDecoder):
         """Find out which statement a command is about, now that those before it are answered."""
         data, answer.command = answer.command, b""
         statement = answer.statement
-        prepared = self._prepared.get(int.from_bytes(data[1:5], "little"))
-        if prepared is None:
+        number = self._prepared.number_of(int.from_bytes(data[1:5], "little"))
+        prepared = None if number is None else self._prepared.find_or_add(number)
+        if number is None or prepared is None:
             _describe(statement, None, 0)
             return
+        statement.prepared = str(number)
         _describe(statement, prepared.text, prepared.size)
         if data[0] == _BULK:
             statement.parameters = executed_in_bulk(data[1:], prepared)
-        elif data[0] == _EXECUTE:
+        elif data[0] == _EXECUTE and prepared.text is not None:
             statement.parameters = executed(data[1:], prepared, self._has_attributes)
+        elif data[0] == _EXECUTE and len(data) < STORED_BYTES:  # else it may be cut
+            read = executed_unseen(data[1:], prepared)
+            if read is not None:
+                statement.parameters, prepared = read
+                self._prepared.replace(number, prepared)
+        if data[0] == _EXECUTE:
             prepared.pieces.clear()
 
     def _long_data(self, unit: Unit) -> None:

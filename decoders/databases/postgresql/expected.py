@@ -29,6 +29,7 @@ def describe(
     statement.size = prepared.size if prepared is not None else 0
     statement.operation = first_word(statement.text) if statement.text else None
     statement.parameters = portal.parameters if portal is not None else None
+    statement.prepared = portal.source if portal is not None else None
 
 
 def belongs_to(executed: Expected, failed: Expected) -> bool:

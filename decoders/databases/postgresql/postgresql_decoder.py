@@ -237,8 +237,8 @@ class PostgresqlDecoder(DatabaseDecoder):
         expected = self._next
         if expected is None or expected.kind != "describe":
             return
-        prepared = self._session.find_prepared(expected.name)
-        if prepared is not None and len(unit.data) >= 2:
+        prepared = self._session.find_prepared(expected.name) or PostgresqlStatement(None, 0)
+        if len(unit.data) >= 2:
             kinds = struct.unpack_from(f">{(len(unit.data) - 2) // 4}I", unit.data, 2)
             self._session.store_prepared(expected.name, prepared._replace(kinds=kinds))
 

@@ -23,9 +23,12 @@ _PREPARE = re.compile(r"\s*PREPARE\s+" + _NAME + r"\s*(?:\([^)]*\)\s*)?AS\s+(.*)
 
 
 class PostgresqlStatement(NamedTuple):
-    """A prepared statement: its text, perhaps cut, its size, and the types of its parameters."""
+    """A prepared statement: its text, perhaps cut, its size, and the types of its parameters.
 
-    text: str
+    ``text`` is None if the statement was prepared before the capture, or in lost bytes.
+    """
+
+    text: str | None
     size: int
     kinds: tuple[int, ...] = ()
 
@@ -89,7 +92,7 @@ class Session:
     def send_prepared(self, name: str, prepared: PostgresqlStatement) -> PostgresqlStatement:
         """Note a Parse; return the statement, which is cut if too many wait."""
         if self._sent_bytes + prepared.held_bytes > _MOST_BYTES:
-            prepared = prepared._replace(text=prepared.text[:_CUT_CHARACTERS])
+            prepared = prepared._replace(text=(prepared.text or "")[:_CUT_CHARACTERS])
         self._sent_prepared[name] = prepared
         self._sent_bytes += prepared.held_bytes
         return prepared

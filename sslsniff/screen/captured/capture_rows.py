@@ -137,7 +137,7 @@ class ExchangeRow:
         if "db" in shown:
             self.is_statement = True
             statement = statements.statement_of(shown["db"])
-            self.method = statement.operation or "?"
+            self.method = statements.operation_of(statement) or "?"
             self.url = statements.shown_statement(statement)
             is_answered = shown["first_byte_ms"] is not None
             status = statements.status_of(statement, shown["error"], is_answered=is_answered)

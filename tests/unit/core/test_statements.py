@@ -78,6 +78,7 @@ def test_objects() -> None:
         "code": None,
         "database": "shop",
         "user": "app",
+        "prepared": "",
     }
     assert (first["protocol"], first["request"], first["response"]) == ("postgresql", None, None)
     assert (changed["db"]["rows"], changed["db"]["affected"]) == (None, 1)
