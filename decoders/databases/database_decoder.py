@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable
 
 from sslsniff.decoders.databases.statement import Parameters, Statement, parameters_bytes
+from sslsniff.decoders.databases.transaction_state import TransactionState
 from sslsniff.decoders.databases.units import NotAUnitError, Unit, UnitSplitter
 from sslsniff.decoders.decoder import CLOSED
 from sslsniff.decoders.messages import (
@@ -65,6 +66,7 @@ class DatabaseDecoder:
         self.database: str | None = None
         self.user: str | None = None
         self.open: deque[OpenStatement] = deque()
+        self.transaction = TransactionState(lambda message: self.out.append(message))
         self._streams = 0
         self._shared: tuple[str | None, Parameters | None] = None, None
         self._held_bytes = 0
@@ -192,6 +194,8 @@ class DatabaseDecoder:
             return out
         try:
             for unit in self._readers[side].feed(data):
+                if side is Side.CLIENT:
+                    self.transaction.resume()
                 self.unit(side, unit)
                 if self._is_stopped is not None:
                     self._drop(side, self._is_stopped)
@@ -221,6 +225,7 @@ class DatabaseDecoder:
             self._readers[side] = self.new_reader(side)
         self._searching = dict.fromkeys(Side, reason)
         self.end_all(reason)
+        self.transaction.forget()
         self.forget()
 
     def _drop(self, side: Side, reason: str) -> None:

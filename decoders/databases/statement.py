@@ -32,6 +32,9 @@ class Statement:
     ``text``: the text as sent, cut to ``MOST_TEXT_BYTES`` of ``size``. ``parameters``: those of a
     prepared statement. ``rows``: how many came back; ``affected``: how many were changed.
     ``error``, ``code``: what the database says of its failure, and SQLSTATE or an error number.
+    ``idle_ns``: how long the session was idle in a transaction since the statement before it.
+    ``transaction_ns``: how long the transaction lasted that it ended; ``transaction_idle_ns``: how
+    long of that the session was idle.
     ``prepared``: the name of the prepared statement that is executed, empty for PostgreSQL's
     without a name; the number of MySQL's.
     """
@@ -48,6 +51,9 @@ class Statement:
     database: str | None = None
     user: str | None = None
     prepared: str | None = None
+    idle_ns: int | None = None
+    transaction_ns: int | None = None
+    transaction_idle_ns: int | None = None
 
     @property
     def lacks_text(self) -> bool:

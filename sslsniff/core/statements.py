@@ -32,6 +32,8 @@ _PIECES = re.compile(
 )
 _NAME_QUOTES = {"postgresql": "quoted", "mysql": "back_quoted"}
 _BLANK = "?"
+_TIMES = ("idle", "transaction", "transaction_idle")
+"""Fields of a statement that are times."""
 
 
 def db_object(statement: Statement) -> Object:
@@ -49,6 +51,7 @@ def db_object(statement: Statement) -> Object:
         "database": statement.database,
         "user": statement.user,
         "prepared": statement.prepared,
+        **{f"{name}_ms": _milliseconds(getattr(statement, f"{name}_ns")) for name in _TIMES},
     }
     if text is not None and len(text.encode(errors="replace")) < statement.size:
         shown["truncated"] = True
@@ -59,8 +62,16 @@ def statement_of(shown: Object) -> Statement:
     """Return the statement of a ``db`` object, without its session."""
     names = ("operation", "text", "parameters", "rows", "affected", "error", "code")
     statement = Statement(shown["system"], **{name: shown[name] for name in names})
-    statement.prepared = shown.get("prepared")  # lines of older releases have none
+    # Lines of older releases have none of these.
+    statement.prepared = shown.get("prepared")
+    for name in _TIMES:
+        span_ms = shown.get(f"{name}_ms")
+        setattr(statement, f"{name}_ns", None if span_ms is None else round(span_ms * 1000) * 1000)
     return statement
+
+
+def _milliseconds(span_ns: int | None) -> float | None:
+    return None if span_ns is None else (span_ns + 500) // 1000 / 1000
 
 
 def method_of(exchange: Exchange) -> str | None:

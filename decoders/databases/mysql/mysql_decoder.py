@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from sslsniff.decoders.databases.database_decoder import MOST_OPEN, DatabaseDecoder
 from sslsniff.decoders.databases.database_search import MYSQL_COMMAND, MYSQL_LOGIN
+from sslsniff.decoders.databases.mysql.commands import FETCH, NAMES, PROCESS_INFO, ROWS
 from sslsniff.decoders.databases.mysql.default_database import default_database
 from sslsniff.decoders.databases.mysql.mysql_values import lenenc
 from sslsniff.decoders.databases.mysql.parameters import (
@@ -28,6 +29,7 @@ from sslsniff.decoders.databases.mysql.results import (
     PreparedAnswer,
     ResultAnswer,
 )
+from sslsniff.decoders.databases.mysql.transactions import note_answer
 from sslsniff.decoders.databases.mysql.unseen_parameters import executed_unseen
 from sslsniff.decoders.databases.statement import (
     MOST_PARAMETERS,
@@ -45,33 +47,9 @@ _PLUGIN_DATA_LENENC, _ATTRIBUTES, _ZSTD = 1 << 21, 1 << 27, 1 << 26
 _HELLO_BYTES = 32  # of what a client sends first, up to its name; alone, it asks for TLS
 _GREETING = 10  # the version of the protocol, in the server's first packet
 _QUERY, _PREPARE, _EXECUTE, _CHANGE_USER, _BULK = 0x03, 0x16, 0x17, 0x11, 0xFA
-_PROCESS_INFO, _FETCH = 0x0A, 0x1C
 _LOGIN, _COMMAND = (re.compile(each, re.DOTALL) for each in (MYSQL_LOGIN, MYSQL_COMMAND))
 _COMPRESSED = "compressed MySQL protocol"
 _MOST_PREPARING_BYTES = _MOST_COMMAND_BYTES = 4 << 20
-_NAMES = {
-    0x02: "USE",
-    0x04: "FIELD LIST",
-    0x07: "REFRESH",
-    0x08: "SHUTDOWN",
-    0x09: "STATISTICS",
-    _PROCESS_INFO: "PROCESS INFO",
-    0x0C: "KILL",
-    0x0D: "DEBUG",
-    0x0E: "PING",
-    0x12: "BINLOG DUMP",
-    0x15: "REGISTER REPLICA",
-    0x1A: "RESET STATEMENT",
-    0x1B: "SET OPTION",
-    _FETCH: "FETCH",
-    0x1E: "BINLOG DUMP",
-    0x1F: "RESET CONNECTION",
-}
-"""Commands that are no text, as shown."""
-
-
-_ROWS = frozenset((0x04, 0x12, 0x1C, 0x1E))
-"""Commands that are answered by rows without a count of columns before them."""
 
 
 class _Close(NamedTuple):
@@ -289,9 +267,9 @@ class MysqlDecoder(DatabaseDecoder):
             self._add(_Close(number))
 
     def _other(self, unit: Unit) -> None:
-        command, operation = unit.data[0], _NAMES[unit.data[0]]
+        command, operation = unit.data[0], NAMES[unit.data[0]]
         statement = Statement("mysql", operation)
-        if command == _FETCH:
+        if command == FETCH:
             self._ask_of_prepared(ResultAnswer(statement, unit.data, in_rows=True))
             return
         on_success: Callable[[], None] | None = None
@@ -304,8 +282,8 @@ class MysqlDecoder(DatabaseDecoder):
         elif operation == "RESET STATEMENT":
             number = int.from_bytes(unit.data[1:5], "little")
             on_success = partial(self._prepared.reset, number)
-        if command in _ROWS or command == _PROCESS_INFO:
-            self._ask(ResultAnswer(statement, in_rows=command in _ROWS))
+        if command in ROWS or command == PROCESS_INFO:
+            self._ask(ResultAnswer(statement, in_rows=command in ROWS))
         else:
             self._ask(Answer(statement), on_success)
 
@@ -331,6 +309,8 @@ class MysqlDecoder(DatabaseDecoder):
             self._end_answer(answer)
         elif is_first and isinstance(answer, PreparedAnswer) and answer.number is not None:
             self._store(answer, answer.number)
+        if answer.may_be_complete:
+            self._note_waiting()
 
     def _first_answer(self) -> Answer | None:
         """Do what waited for the answers before it; return the first answer that is waited for."""
@@ -362,8 +342,17 @@ class MysqlDecoder(DatabaseDecoder):
         else:
             if isinstance(answer, ResultAnswer):
                 self.database = default_database(answer.statement, self.database)
+            if self.open:
+                stream = self.open[0].stream
+                note_answer(self.transaction, stream, answer.statement, answer.status)
             self.end_oldest()
         self._first_answer()
+        self._note_waiting()
+
+    def _note_waiting(self) -> None:
+        """Note that the server waits for the client, if it has answered all."""
+        if self._is_in_step:
+            self.transaction.wait()
 
     def _logged_in(self, answer: LoginAnswer) -> None:
         asked = answer.statement
@@ -375,6 +364,7 @@ class MysqlDecoder(DatabaseDecoder):
                 self.user, self.database = before
             return
         self._prepared.clear()
+        self.transaction.note(is_open=False)
         if self._is_compressed:
             self.stop(_COMPRESSED)
 
@@ -392,7 +382,7 @@ def _measure(data: bytes, at: int) -> tuple[int, int] | None:
 
 _COMMANDS: dict[int, Callable[[MysqlDecoder, Unit], None]] = {
     **dict.fromkeys((0x01, 0xEF), MysqlDecoder._ignore),
-    **dict.fromkeys(_NAMES, MysqlDecoder._other),
+    **dict.fromkeys(NAMES, MysqlDecoder._other),
     _QUERY: MysqlDecoder._query,
     _CHANGE_USER: MysqlDecoder._change_user,
     _PREPARE: MysqlDecoder._prepare,

@@ -9,6 +9,7 @@ from sslsniff.decoders.databases.database_decoder import MOST_OPEN, DatabaseDeco
 from sslsniff.decoders.databases.database_search import POSTGRESQL_COMMAND, POSTGRESQL_START
 from sslsniff.decoders.databases.postgresql.expected import Expected, belongs_to, describe
 from sslsniff.decoders.databases.postgresql.session import PostgresqlStatement, Session
+from sslsniff.decoders.databases.postgresql.transactions import note_tag
 from sslsniff.decoders.databases.postgresql.wire_format import (
     CLIENT_KINDS,
     LONG,
@@ -269,6 +270,7 @@ class PostgresqlDecoder(DatabaseDecoder):
         elif words and words[0] in _AFFECTS and count is not None:
             statement.affected = (statement.affected or 0) + count
         self._session.complete(tag, statement.text or "", self._tags)
+        note_tag(self.transaction, self.open[0].stream, tag, statement.text)
         self._tags += tag == "DEALLOCATE"
         self._end_executed()
 
@@ -349,7 +351,8 @@ class PostgresqlDecoder(DatabaseDecoder):
     def _ready(self, unit: Unit) -> None:
         """Handle the end of a Query, or of what a Sync ended."""
         self._tags, self._is_copying = 0, False
-        if unit.data[:1] == _NO_TRANSACTION:
+        is_open = unit.data[:1] != _NO_TRANSACTION
+        if not is_open:
             self._session.close_portals()
         while self._expected:
             expected = self._expected.popleft()
@@ -357,12 +360,17 @@ class PostgresqlDecoder(DatabaseDecoder):
             if expected.opened is not None:
                 self.answered()
                 is_over = expected.kind in _NOT_IN_BATCH
+                if is_over and not is_open:
+                    self.transaction.end(expected.opened.stream)
                 self.end_oldest(None if is_over else "no answer")
             if expected.kind == "query":  # it ends what has no name
                 self._session.close_prepared("")
                 self._session.close_portal("")
             if expected.kind in _ENDED_BY_READY:
-                return
+                break
+        self.transaction.note(is_open=is_open)
+        if self._next is None:
+            self.transaction.wait()
 
 
 _Handler = Callable[[PostgresqlDecoder, Unit], None]

@@ -9,6 +9,7 @@ from sslsniff.core.errors import counted
 from sslsniff.forms.json.short_lines import ShortExchange
 from sslsniff.forms.model_calls import shown_cost, token_counts
 from sslsniff.forms.text import pieces
+from sslsniff.forms.text.transactions import transaction_remarks
 
 Object = dict[str, Any]
 
@@ -196,6 +197,7 @@ def _remark(shown: Object) -> str:
     if "db" in shown:
         statement = statements.statement_of(shown["db"])
         remarks += filter(None, (statements.counts(statement), *statements.remarks(statement)))
+        remarks += transaction_remarks(statement)
     return ", ".join([*remarks, *_faults(shown["missing_bytes"], shown["error"])])
 
 

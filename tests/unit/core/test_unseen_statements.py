@@ -30,7 +30,7 @@ from tests.unit.decoders.databases.database_wires import (
 )
 from tests.unit.decoders.databases.postgresql_wires import NO_SUCH, RAN, by_name, query
 from tests.unit.decoders.wires import C, S, Step
-from tests.unit.outputs.lines.test_messages import after_prefix, objects, shown
+from tests.unit.outputs.lines.test_messages import after_prefix, shown
 
 WIRE: list[Step] = [
     query(b"SELECT stock"),
@@ -111,8 +111,7 @@ def test_the_summary_counts_them(expression: str, line: str) -> None:
 
 
 def test_no_word_where_all_are_known() -> None:
-    assert not any("whose text" in line for line in shown(SummarySink, WIRE[:2]))
-    assert objects(WIRE[:2], "exchange")[0]["db"]["prepared"] is None
+    assert not any("whose text" in line for line in joined(SummarySink, WIRE[:2]))
 
 
 def test_the_filter_of_the_screen_counts_them() -> None:
