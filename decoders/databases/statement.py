@@ -3,11 +3,13 @@
 import re
 import sys
 from dataclasses import dataclass
+from typing import NamedTuple
 
 MOST_TEXT_BYTES = 64 << 10
 """Stored of a statement's text; the rest is only counted."""
 MOST_PARAMETERS = 1000
 PARAMETER_CHARACTERS = 4096
+_PREPARED_BYTES = 300  # memory of a prepared statement beside its text
 
 Parameter = str | int | float | bool | None
 """A parameter as shown: bytes are hexadecimal, after ``\\x``; None is NULL."""
@@ -66,6 +68,22 @@ class Statement:
     def held_bytes(self) -> int:
         """About how much memory its text and its parameters take."""
         return sys.getsizeof(self.text or "") + parameters_bytes(self.parameters)
+
+
+class Prepared(NamedTuple):
+    """A prepared statement: its text, perhaps cut, its size, and the types of its parameters.
+
+    ``text`` is None if the statement was prepared before the capture, or in lost bytes.
+    """
+
+    text: str | None
+    size: int
+    kinds: tuple[int, ...] = ()
+
+    @property
+    def held_bytes(self) -> int:
+        """About how much memory it takes."""
+        return sys.getsizeof(self.text or "") + 40 * len(self.kinds) + _PREPARED_BYTES
 
 
 def parameters_bytes(parameters: Parameters | None) -> int:

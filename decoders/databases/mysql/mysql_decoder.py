@@ -5,6 +5,7 @@ import struct
 import sys
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -33,6 +34,7 @@ from sslsniff.decoders.databases.mysql.transactions import note_answer
 from sslsniff.decoders.databases.mysql.unseen_parameters import executed_unseen
 from sslsniff.decoders.databases.statement import (
     MOST_PARAMETERS,
+    Prepared,
     Statement,
     first_word,
     shown_text,
@@ -234,12 +236,16 @@ class MysqlDecoder(DatabaseDecoder):
         data, answer.command = answer.command, b""
         statement = answer.statement
         number = self._prepared.number_of(int.from_bytes(data[1:5], "little"))
+        answer.unseen = None
         prepared = None if number is None else self._prepared.find_or_add(number)
         if number is None or prepared is None:
             _describe(statement, None, 0)
             return
         statement.prepared = str(number)
         _describe(statement, prepared.text, prepared.size)
+        self.names.execute(str(number), data)
+        if prepared.text is None:
+            answer.unseen = number, data
         if data[0] == _BULK:
             statement.parameters = executed_in_bulk(data[1:], prepared)
         elif data[0] == _EXECUTE and prepared.text is not None:
@@ -302,6 +308,8 @@ class MysqlDecoder(DatabaseDecoder):
         if answer.command:
             self._command_bytes -= len(answer.command)
             self._find_prepared(answer)
+        if answer.unseen is not None:
+            self._learn(answer, *answer.unseen)
         if answer.is_of_statement:
             self.answered()
         is_first = isinstance(answer, PreparedAnswer) and answer.number is None
@@ -311,6 +319,19 @@ class MysqlDecoder(DatabaseDecoder):
             self._store(answer, answer.number)
         if answer.may_be_complete:
             self._note_waiting()
+
+    def _learn(self, answer: Answer, number: int, data: bytes) -> None:
+        """Ask the other end for a statement that was prepared before the capture."""
+        answer.unseen = None
+        found, known = self.learn(str(number), data), self._prepared.get(number)
+        if found is not None and known is not None:
+            self._prepared.replace(number, replace(known, text=found.text, size=found.size))
+            _describe(answer.statement, found.text, found.size)
+
+    def prepared(self, name: str) -> Prepared | None:
+        """See ``DatabaseDecoder``."""
+        found = self._prepared.get(int(name))
+        return None if found is None else Prepared(found.text, found.size)
 
     def _first_answer(self) -> Answer | None:
         """Do what waited for the answers before it; return the first answer that is waited for."""
@@ -328,6 +349,7 @@ class MysqlDecoder(DatabaseDecoder):
     def _store(self, answer: PreparedAnswer, number: int) -> None:
         statement = answer.statement
         count = min(answer.parameters, MOST_PARAMETERS)
+        self.names.give(str(number))
         self._prepared.store(number, MysqlStatement(statement.text or "", statement.size, count))
 
     def _end_answer(self, answer: Answer) -> None:

@@ -27,6 +27,8 @@ class Answer:
     def __init__(self, statement: Statement, command: bytes = b"") -> None:
         self.statement = statement
         self.command = command
+        self.unseen: tuple[int, bytes] | None = None
+        """The statement that a command is about, and the command, if its text was not seen."""
         self.status: int | None = None
         """The status flags of the session after it, if the server said them."""
 

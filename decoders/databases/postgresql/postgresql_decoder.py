@@ -8,7 +8,7 @@ from collections.abc import Callable
 from sslsniff.decoders.databases.database_decoder import MOST_OPEN, DatabaseDecoder
 from sslsniff.decoders.databases.database_search import POSTGRESQL_COMMAND, POSTGRESQL_START
 from sslsniff.decoders.databases.postgresql.expected import Expected, belongs_to, describe
-from sslsniff.decoders.databases.postgresql.session import PostgresqlStatement, Session
+from sslsniff.decoders.databases.postgresql.session import Session
 from sslsniff.decoders.databases.postgresql.transactions import note_tag
 from sslsniff.decoders.databases.postgresql.wire_format import (
     CLIENT_KINDS,
@@ -18,8 +18,9 @@ from sslsniff.decoders.databases.postgresql.wire_format import (
     error_fields,
     measure,
     measure_client,
+    parsed_statement,
 )
-from sslsniff.decoders.databases.statement import Statement, first_word, shown_text
+from sslsniff.decoders.databases.statement import Prepared, Statement, first_word, shown_text
 from sslsniff.decoders.databases.units import NotAUnitError, Unit, UnitSplitter
 from sslsniff.decoders.messages import Side
 from sslsniff.decoders.tls_records import ENCRYPTED
@@ -143,22 +144,16 @@ class PostgresqlDecoder(DatabaseDecoder):
         self._expect(Expected("query", self.begin(statement)))
 
     def _parse(self, unit: Unit) -> None:
-        name, _, rest = unit.data.partition(b"\0")
-        raw, _, types = rest.partition(b"\0")
-        count = int.from_bytes(types[:2], "big")
-        kinds = struct.unpack_from(f">{count}I", types, 2) if len(types) >= 2 + 4 * count else ()
-        size = unit.size - len(name) - 4 - 4 * count
-        named = shown_text(name)
-        prepared = self._session.send_prepared(
-            named, PostgresqlStatement(shown_text(raw), size, kinds)
-        )
-        self._expect(Expected("parse", name=named, prepared=prepared))
+        name, sent = parsed_statement(unit)
+        prepared = self._session.send_prepared(name, sent)
+        self._expect(Expected("parse", name=name, prepared=prepared))
 
     def _bind(self, unit: Unit) -> None:
         portal, _, rest = unit.data.partition(b"\0")
         source, _, rest = rest.partition(b"\0")
-        name = shown_text(portal)
-        bound = self._session.send_portal(name, shown_text(source), rest)
+        name, named = shown_text(portal), shown_text(source)
+        self.names.execute(named, rest)
+        bound = self._session.send_portal(name, named, rest)
         self._expect(Expected("bind", name=name, portal=bound))
 
     def _describe(self, unit: Unit) -> None:
@@ -213,13 +208,18 @@ class PostgresqlDecoder(DatabaseDecoder):
             return None
         self._expected.popleft()
         if expected.kind == "bind" and expected.portal is not None:
-            self._session.resolve(expected.portal)
+            self._session.resolve(expected.portal, self.learn)
         self._release(expected)
         return expected
+
+    def prepared(self, name: str) -> Prepared | None:
+        """See ``DatabaseDecoder``."""
+        return self._session.sole_prepared(name)
 
     def _parsed(self, _unit: Unit) -> None:
         done = self._confirmed("parse")
         if done is not None and done.prepared is not None:
+            self.names.give(done.name)
             self._session.store_prepared(done.name, done.prepared)
 
     def _was_bound(self, _unit: Unit) -> None:
@@ -238,7 +238,7 @@ class PostgresqlDecoder(DatabaseDecoder):
         expected = self._next
         if expected is None or expected.kind != "describe":
             return
-        prepared = self._session.find_prepared(expected.name) or PostgresqlStatement(None, 0)
+        prepared = self._session.find_prepared(expected.name) or Prepared(None, 0)
         if len(unit.data) >= 2:
             kinds = struct.unpack_from(f">{(len(unit.data) - 2) // 4}I", unit.data, 2)
             self._session.store_prepared(expected.name, prepared._replace(kinds=kinds))
@@ -269,7 +269,9 @@ class PostgresqlDecoder(DatabaseDecoder):
             statement.rows = statement.rows or 0
         elif words and words[0] in _AFFECTS and count is not None:
             statement.affected = (statement.affected or 0) + count
-        self._session.complete(tag, statement.text or "", self._tags)
+        prepared = self._session.complete(tag, statement.text or "", self._tags)
+        if prepared is not None:
+            self.names.give(prepared)
         note_tag(self.transaction, self.open[0].stream, tag, statement.text)
         self._tags += tag == "DEALLOCATE"
         self._end_executed()
@@ -314,7 +316,7 @@ class PostgresqlDecoder(DatabaseDecoder):
         self._is_skipping = not self._expected
         executed = [each for each in skipped if each.opened is not None]
         if failed.portal is not None and failed.kind == "bind":
-            self._session.resolve(failed.portal)
+            self._session.resolve(failed.portal, self.learn)
         if executed and belongs_to(executed[0], failed):
             if failed.kind == "bind" and executed[0].opened is not None:
                 describe(executed[0].opened.statement, failed.portal)
