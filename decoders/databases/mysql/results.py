@@ -105,7 +105,9 @@ class ResultAnswer(Answer):
     def _count(self, data: bytes) -> bool:
         affected, _ = lenenc(data, 1)
         statement = self.statement
-        if statement.operation in _CHANGES:
+        # Of a statement that was not seen, the answer shows it: it has rows that it changed.
+        is_change = statement.operation in _CHANGES or (statement.lacks_text and affected)
+        if is_change:
             statement.affected = (statement.affected or 0) + affected
         self.status = _status(data)
         return not self.status & _MORE_RESULTS
