@@ -173,7 +173,7 @@ class DatabaseDecoder:
     def learn(self, name: str, parameters: bytes) -> Prepared | None:
         """Return the statement of an execution, as the other end knows it."""
         found = None if self._has_lost else self.find_elsewhere(name, parameters)
-        return found if found is not None and found.text is not None else None
+        return None if found is None or found.text is None else found
 
     def tell(self, name: str, parameters: bytes) -> Prepared | None:
         """Return the statement of an execution that the other end sees, if it is proven."""

@@ -5,7 +5,6 @@ import struct
 import sys
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -323,15 +322,21 @@ class MysqlDecoder(DatabaseDecoder):
     def _learn(self, answer: Answer, number: int, data: bytes) -> None:
         """Ask the other end for a statement that was prepared before the capture."""
         answer.unseen = None
-        found, known = self.learn(str(number), data), self._prepared.get(number)
-        if found is not None and known is not None:
-            self._prepared.replace(number, replace(known, text=found.text, size=found.size))
-            _describe(answer.statement, found.text, found.size)
+        found, statement = self.learn(str(number), data), answer.statement
+        if found is None or found.text is None:
+            return
+        learned = MysqlStatement(found.text, found.size, len(found.kinds), [*found.kinds])
+        self._prepared.replace(number, learned)
+        _describe(statement, found.text, found.size)
+        if data[0] == _EXECUTE and statement.parameters is None:
+            statement.parameters = executed(data[1:], learned, self._has_attributes)
 
     def prepared(self, name: str) -> Prepared | None:
         """See ``DatabaseDecoder``."""
         found = self._prepared.get(int(name))
-        return None if found is None else Prepared(found.text, found.size)
+        if found is None or len(found.kinds) != found.count:
+            return None
+        return Prepared(found.text, found.size, tuple(found.kinds))
 
     def _first_answer(self) -> Answer | None:
         """Do what waited for the answers before it; return the first answer that is waited for."""

@@ -19,7 +19,8 @@ def executed(data: bytes, prepared: MysqlStatement, has_attributes: bool) -> Par
     """Return the parameters in what follows a COM_STMT_EXECUTE; None if they are cut."""
     try:
         count, at = prepared.count, 9
-        if has_attributes and data[4] & COUNT_AVAILABLE:
+        if data[4] & COUNT_AVAILABLE:  # so the client has attributes, if its log-in was not seen
+            has_attributes = True
             count, at = lenenc(data, at)
         return bound(data, at, count, prepared, has_names=has_attributes)[0]
     except (IndexError, struct.error):

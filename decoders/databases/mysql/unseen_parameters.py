@@ -51,7 +51,7 @@ def executed_unseen(
         layouts = _layouts(data)
     except (IndexError, struct.error):
         return None
-    fitting = [each for each in map(lambda one: _read(data, one), layouts) if each is not None]
+    fitting = [read for each in layouts if (read := _read(data, each)) is not None]
     if len(fitting) != 1:
         return None
     parameters, kinds = fitting[0]

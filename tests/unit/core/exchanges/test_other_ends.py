@@ -187,10 +187,16 @@ def test_an_address_that_is_known_late() -> None:
     assert ends.last == KNOWN
 
 
+MY_EXECUTE = b"\x17" + struct.pack("<IBI", 7, 0, 1)
+WITH_TYPES = my(0, MY_EXECUTE + b"\0\1\xfd\0\2hi")
+WITHOUT_TYPES = my(0, MY_EXECUTE + b"\0\0\2ho")
+
+
 @pytest.mark.parametrize("joined", [C, S])
-def test_mysql(joined: Side) -> None:
+@pytest.mark.parametrize("before", [[], [WITH_TYPES]])
+def test_mysql(joined: Side, before: list[bytes]) -> None:
+    """An execution may leave out the types that one before it had, which one end has not seen."""
     answer = b"\0" + struct.pack("<IHHBH", 7, 0, 1, 0, 0)
-    executed = my(0, b"\x17" + struct.pack("<IBI", 7, 0, 1) + b"\0\1\xfd\0\2hi")
     ends = Ends(joined)
     ends.open(joined.other)
     prepared: list[Step] = [
@@ -198,14 +204,18 @@ def test_mysql(joined: Side) -> None:
         (S, my_answer(answer, MY_COLUMN)),
     ]
     ends.at(joined.other, [*MY_LOGIN, *prepared])
+    for each in before:
+        ends.at(joined.other, [(C, each), (S, my_answer(MY_OK))])
     ends.open(joined)
     ends.at_both([(C, my_query(b"SELECT 1")), (S, my_answer(MY_OK))])
-    ends.at_both([(C, executed), (S, my_answer(MY_OK))] * 2)
+    later = WITHOUT_TYPES if before else WITH_TYPES
+    ends.at_both([(C, later), (S, my_answer(MY_OK))] * 2)
     shown = [
         each.statement and (each.statement.text, each.statement.prepared) for each in ends.found
     ]
     assert shown == [("SELECT 1", None), *[("UPDATE a SET b = ?", "7")] * 2]
-    assert ends.last == ("UPDATE a SET b = ?", ["hi"])
+    parameters = [each.statement and each.statement.parameters for each in ends.found[1:]]
+    assert parameters == [["ho"] if before else ["hi"]] * 2
 
 
 def test_memory_of_names_is_bounded() -> None:

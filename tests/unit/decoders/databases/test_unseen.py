@@ -18,6 +18,7 @@ from tests.unit.decoders.databases.database_wires import (
     Decoded,
     my,
     my_answer,
+    my_changed,
     my_query,
     pg,
     pg_bind,
@@ -189,6 +190,26 @@ def test_a_preparation_follows() -> None:
         (S, ROWS),
     ]
     assert statements(run(Detector(), wire))[-1] == Decoded("SELECT", "SELECT ?", ["hi"], 1)
+
+
+def test_attributes_of_a_client_whose_log_in_was_not_seen() -> None:
+    prepared = b"\0" + struct.pack("<IHHBH", 3, 0, 1, 0, 0)
+    wire: list[Step] = [
+        *MY_BEGUN,
+        (C, my(0, b"\x16SELECT ?")),
+        (S, my_answer(prepared, MY_COLUMNS[1])),
+        (C, execute(3, b"\1\0\1\xfd\0\1n\2hi", flags=8)),
+        (S, ROWS),
+    ]
+    assert statements(run(Detector(), wire))[-1] == Decoded("SELECT", "SELECT ?", ["hi"], 1)
+
+
+def test_changed_rows_of_what_was_not_seen() -> None:
+    changed = my_answer(my_changed(3))
+    decoder = Detector()
+    run(decoder, MY_BEGUN)
+    [found] = statements(run(decoder, [(C, execute(3)), (S, changed)]))
+    assert (found.text, found.affected) == (None, 3)
 
 
 def test_random_parameters_are_right_or_not_shown() -> None:
