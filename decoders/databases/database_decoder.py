@@ -219,7 +219,7 @@ class DatabaseDecoder:
             return out
         try:
             for unit in self._readers[side].feed(data):
-                if side is Side.CLIENT:
+                if self.transaction.is_idle and side is Side.CLIENT:
                     self.transaction.resume()
                 self.unit(side, unit)
                 if self._is_stopped is not None:

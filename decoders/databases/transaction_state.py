@@ -13,13 +13,14 @@ from sslsniff.decoders.messages import Message, TransactionChange, TransactionSt
 class TransactionState:
     """Follows the transactions of a session; ``emit`` gets a message for each change.
 
-    ``is_open``: whether the session is in a transaction; None: not known.
+    ``is_open``: whether the session is in a transaction; None: not known. ``is_idle``: whether it
+    waits for the client in one.
     """
 
     def __init__(self, emit: Callable[[Message], None]) -> None:
         self.is_open: bool | None = None
         self._emit = emit
-        self._is_idle = False
+        self.is_idle = False
 
     def begin(self, stream: int) -> None:
         """Note that the statement on ``stream`` began a transaction, if none was open."""
@@ -45,16 +46,15 @@ class TransactionState:
     def wait(self) -> None:
         """Note that the server waits for the client."""
         if self.is_open:
-            self._is_idle = True
+            self.is_idle = True
             self._emit(TransactionChange(TransactionStep.IDLE))
 
     def resume(self) -> None:
-        """Note that the client sent something."""
-        if self._is_idle:
-            self._is_idle = False
-            self._emit(TransactionChange(TransactionStep.RESUMED))
+        """Note that the client sent something while the session was idle."""
+        self.is_idle = False
+        self._emit(TransactionChange(TransactionStep.RESUMED))
 
     def forget(self) -> None:
         """Note that bytes were lost."""
-        self._is_idle = False
+        self.is_idle = False
         self.note(is_open=None)

@@ -58,8 +58,9 @@ class FanOut(Sink):
     def exchange(self, exchange: Exchange) -> None:
         """See ``Sink``."""
         self.exchanges += 1
-        if exchange.statement is not None:
-            self.without_text += exchange.statement.lacks_text
+        statement = exchange.statement
+        if statement is not None and statement.text is None:
+            self.without_text += statement.lacks_text
         if not self._streams or exchange.stream in self._streams:
             for report in self._exchange_hooks:
                 report(exchange)

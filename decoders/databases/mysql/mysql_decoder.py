@@ -12,7 +12,7 @@ from sslsniff.decoders.databases.database_decoder import MOST_OPEN, DatabaseDeco
 from sslsniff.decoders.databases.database_search import MYSQL_COMMAND, MYSQL_LOGIN
 from sslsniff.decoders.databases.mysql.commands import FETCH, NAMES, PROCESS_INFO, ROWS
 from sslsniff.decoders.databases.mysql.default_database import default_database
-from sslsniff.decoders.databases.mysql.mysql_values import lenenc
+from sslsniff.decoders.databases.mysql.log_in import asks_for_tls, change_of_user, log_in
 from sslsniff.decoders.databases.mysql.parameters import (
     after_attributes,
     executed,
@@ -43,9 +43,6 @@ from sslsniff.decoders.messages import Side
 from sslsniff.decoders.tls_records import ENCRYPTED
 
 _LONGEST = 0xFFFFFF  # of a packet; a longer message has more of them
-_CONNECT_WITH_DB, _COMPRESS, _SSL = 0x8, 0x20, 0x800
-_PLUGIN_DATA_LENENC, _ATTRIBUTES, _ZSTD = 1 << 21, 1 << 27, 1 << 26
-_HELLO_BYTES = 32  # of what a client sends first, up to its name; alone, it asks for TLS
 _GREETING = 10  # the version of the protocol, in the server's first packet
 _QUERY, _PREPARE, _EXECUTE, _CHANGE_USER, _BULK = 0x03, 0x16, 0x17, 0x11, 0xFA
 _LOGIN, _COMMAND = (re.compile(each, re.DOTALL) for each in (MYSQL_LOGIN, MYSQL_COMMAND))
@@ -160,29 +157,15 @@ class MysqlDecoder(DatabaseDecoder):
         self._turns.append(turn)
 
     def _log_in(self, unit: Unit) -> None:
-        data = unit.data
-        flags = int.from_bytes(data[:4], "little")
-        if flags & _SSL and unit.size == _HELLO_BYTES:
+        if asks_for_tls(unit.data, unit.size):
             self.stop(ENCRYPTED)
             return
-        self._has_attributes = bool(flags & _ATTRIBUTES)
-        self._is_compressed = bool(flags & (_COMPRESS | _ZSTD))
-        user, _, rest = data[_HELLO_BYTES:].partition(b"\0")
-        database = b""
-        if flags & _CONNECT_WITH_DB:
-            size, at = lenenc(rest, 0) if flags & _PLUGIN_DATA_LENENC else (rest[0], 1)
-            database = rest[at + size :].partition(b"\0")[0]
-        self._ask_to_log_in(user, database, is_change=False)
+        asked = log_in(unit.data)
+        self._has_attributes, self._is_compressed = asked.has_attributes, asked.is_compressed
+        self._add(LoginAnswer(asked.statement, is_change=False))
 
     def _change_user(self, unit: Unit) -> None:
-        user, _, rest = unit.data[1:].partition(b"\0")
-        database = rest[1 + rest[0] :].partition(b"\0")[0]
-        self._ask_to_log_in(user, database, is_change=True)
-
-    def _ask_to_log_in(self, user: bytes, database: bytes, *, is_change: bool) -> None:
-        statement = Statement("mysql", "CONNECT", user=shown_text(user))
-        statement.database = shown_text(database) or None
-        self._add(LoginAnswer(statement, is_change=is_change))
+        self._add(LoginAnswer(change_of_user(unit.data[1:]), is_change=True))
 
     def _use(self, name: str) -> None:
         self.database = name or None

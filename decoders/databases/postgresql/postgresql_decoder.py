@@ -9,7 +9,7 @@ from sslsniff.decoders.databases.database_decoder import MOST_OPEN, DatabaseDeco
 from sslsniff.decoders.databases.database_search import POSTGRESQL_COMMAND, POSTGRESQL_START
 from sslsniff.decoders.databases.postgresql.expected import Expected, belongs_to, describe
 from sslsniff.decoders.databases.postgresql.session import Session
-from sslsniff.decoders.databases.postgresql.transactions import note_tag
+from sslsniff.decoders.databases.postgresql.transactions import CHANGES, note_tag
 from sslsniff.decoders.databases.postgresql.wire_format import (
     CLIENT_KINDS,
     LONG,
@@ -19,6 +19,7 @@ from sslsniff.decoders.databases.postgresql.wire_format import (
     measure,
     measure_client,
     parsed_statement,
+    startup_words,
 )
 from sslsniff.decoders.databases.statement import Prepared, Statement, first_word, shown_text
 from sslsniff.decoders.databases.units import NotAUnitError, Unit, UnitSplitter
@@ -132,8 +133,7 @@ class PostgresqlDecoder(DatabaseDecoder):
         if code in {_SSL_REQUEST, _GSS_REQUEST}:
             self._negotiates = True
         elif code != _CANCEL:
-            words = [shown_text(each) for each in unit.data[4:].split(b"\0")]
-            named = dict(zip(words[::2], words[1::2], strict=False))
+            named = startup_words(unit.data)
             self.user = named.get("user")
             self.database = named.get("database") or self.user
             self._expect(Expected("startup"))
@@ -272,7 +272,8 @@ class PostgresqlDecoder(DatabaseDecoder):
         prepared = self._session.complete(tag, statement.text or "", self._tags)
         if prepared is not None:
             self.names.give(prepared)
-        note_tag(self.transaction, self.open[0].stream, tag, statement.text)
+        if tag in CHANGES:
+            note_tag(self.transaction, self.open[0].stream, tag, statement.text)
         self._tags += tag == "DEALLOCATE"
         self._end_executed()
 
@@ -370,8 +371,9 @@ class PostgresqlDecoder(DatabaseDecoder):
                 self._session.close_portal("")
             if expected.kind in _ENDED_BY_READY:
                 break
-        self.transaction.note(is_open=is_open)
-        if self._next is None:
+        if is_open or self.transaction.is_open is not False:
+            self.transaction.note(is_open=is_open)
+        if is_open and self._next is None:
             self.transaction.wait()
 
 

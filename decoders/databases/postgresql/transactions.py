@@ -9,6 +9,8 @@ from sslsniff.decoders.databases.transaction_state import TransactionState
 
 _BEGINS = frozenset(("BEGIN", "START TRANSACTION"))
 _ENDS = frozenset(("COMMIT", "PREPARE TRANSACTION"))
+CHANGES = _BEGINS | _ENDS | {"ROLLBACK"}
+"""The tags of commands that may change whether a transaction is open."""
 _TO_SAVEPOINT = re.compile(r"\bTO\b", re.IGNORECASE)
 """A ROLLBACK with it goes on with the transaction."""
 

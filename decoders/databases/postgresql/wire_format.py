@@ -60,6 +60,12 @@ def are_messages(data: bytes, kinds: bytes) -> bool:
     return True
 
 
+def startup_words(data: bytes) -> dict[str, str]:
+    """Return the parameters of a start-up message by their names."""
+    words = [shown_text(each) for each in data[4:].split(b"\0")]
+    return dict(zip(words[::2], words[1::2], strict=False))
+
+
 def parsed_statement(unit: Unit) -> tuple[str, Prepared]:
     """Return the name and the statement of a Parse."""
     name, _, rest = unit.data.partition(b"\0")

@@ -20,7 +20,8 @@ class TransactionTimes:
 
     def begin_statement(self, statement: Statement, now_ns: int) -> None:
         """Note how long the session was idle before a statement that is sent now."""
-        self._resume(now_ns)
+        if self._idle_since_ns is not None:
+            self._resume(now_ns)
         if self._idle_before_ns:
             statement.idle_ns = self._idle_before_ns
             self._idle_before_ns = 0

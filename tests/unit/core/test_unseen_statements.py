@@ -69,7 +69,7 @@ def test_lines() -> None:
         "postgres  EXECUTE  failed  0.0 ms  EXECUTE none  26000: no such statement",
     ]
     assert after_prefix(joined(TerminalSink, MYSQL)) == [
-        "mysql  EXECUTE  ok  0.0 ms  EXECUTE #3  [5]"
+        "mysql  EXECUTE  ok  0.0 ms  1 row  EXECUTE #3  [5]"
     ]
 
 
