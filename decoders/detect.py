@@ -7,6 +7,7 @@ the bytes of a side, which prove it.
 from collections import deque
 from collections.abc import Callable
 
+from sslsniff.decoders.databases.database_decoder import DatabaseDecoder
 from sslsniff.decoders.databases.database_search import MYSQL, POSTGRESQL, REDIS
 from sslsniff.decoders.databases.mysql.mysql_decoder import MysqlDecoder
 from sslsniff.decoders.databases.postgresql.postgresql_decoder import PostgresqlDecoder
@@ -74,14 +75,19 @@ class Detector:
     changes the decoder. Bytes beyond the buffer are undecoded, and the search continues: a capture
     may join in the middle of a long body. ``from_start``: it did not join in the middle. Then it
     searches where ALPN says HTTP/1, too, if the first bytes are none: some clients and servers
-    agree on it for another protocol.
+    agree on it for another protocol. ``database_found`` is called with the decoder of a database.
 
     Memory: ``_BUFFER_BYTES`` and two searches (under 360 KiB in all) until a decoder is found,
     then the decoder's own.
     """
 
     def __init__(
-        self, alpn: str | None = None, *, frames: bool = False, from_start: bool = False
+        self,
+        alpn: str | None = None,
+        *,
+        frames: bool = False,
+        from_start: bool = False,
+        database_found: Callable[[DatabaseDecoder], None] | None = None,
     ) -> None:
         self.feed: Callable[[Side, bytes], list[Message]] = self._search
         """See ``Decoder``. Once there is a decoder, it is the decoder's method."""
@@ -89,6 +95,7 @@ class Detector:
         """See ``Decoder``."""
         self._frames = frames
         self._from_start = from_start
+        self._database_found = database_found
         self._decoder: Decoder | None = None
         self._buffered: deque[tuple[Side, bytearray | int]] = deque()
         """Bytes, or the size of a loss, by the side that sent them."""
@@ -186,6 +193,8 @@ class Detector:
 
     def _use(self, decoder: Decoder) -> None:
         self._decoder = decoder
+        if self._database_found is not None and isinstance(decoder, DatabaseDecoder):
+            self._database_found(decoder)
         self.feed = decoder.feed
         self.growth = decoder.growth
 
@@ -233,7 +242,7 @@ class Detector:
     def successor(self) -> "Detector":
         """Return a new decoder for the next bytes, which starts as after a loss."""
         alpn = next((name for name, known in _ALPN.items() if known == self.protocol), None)
-        successor = Detector(alpn, frames=self._frames)
+        successor = Detector(alpn, frames=self._frames, database_found=self._database_found)
         if self._is_foreign or isinstance(self._decoder, OpaqueDecoder):
             successor._use(self._decoder or self._opaque)
         elif alpn is not None:

@@ -356,6 +356,29 @@ class StatementEnd:
     error: str | None = None
 
 
+class TransactionStep(Enum):
+    """What becomes of the transaction of a session with a database.
+
+    ``BEGUN``, ``ENDED``: by the statement of the message. ``IDLE``: the server waits for the client
+    while the transaction is open, until it is ``RESUMED``. ``UNKNOWN``: it is not known when the
+    transaction began, or whether there is one.
+    """
+
+    BEGUN = "begun"
+    ENDED = "ended"
+    IDLE = "idle"
+    RESUMED = "resumed"
+    UNKNOWN = "unknown"
+
+
+@dataclass(slots=True)
+class TransactionChange:
+    """The transaction of a session changes; ``stream``: of the statement that changed it."""
+
+    step: TransactionStep
+    stream: int | None = None
+
+
 Message = (
     RequestHead
     | ResponseHead
@@ -377,6 +400,7 @@ Message = (
     | StatementStart
     | StatementAnswer
     | StatementEnd
+    | TransactionChange
 )
 
 

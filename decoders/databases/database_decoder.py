@@ -4,7 +4,9 @@ import sys
 from collections import deque
 from collections.abc import Callable
 
-from sslsniff.decoders.databases.statement import Parameters, Statement, parameters_bytes
+from sslsniff.decoders.databases.other_end import FindElsewhere, PreparedNames
+from sslsniff.decoders.databases.statement import Parameters, Prepared, Statement, parameters_bytes
+from sslsniff.decoders.databases.transaction_state import TransactionState
 from sslsniff.decoders.databases.units import NotAUnitError, Unit, UnitSplitter
 from sslsniff.decoders.decoder import CLOSED
 from sslsniff.decoders.messages import (
@@ -23,6 +25,11 @@ _STATEMENT_BYTES = 500  # memory of an open one beside its texts
 _BYTES_LOST = "bytes lost"
 _NOT_UNDERSTOOD = "not understood"
 _JOINED = "in the middle of a message"
+
+
+def _nothing(name: str, parameters: bytes) -> Prepared | None:
+    """Know nothing of the other end."""
+    return None
 
 
 class OpenStatement:
@@ -65,6 +72,11 @@ class DatabaseDecoder:
         self.database: str | None = None
         self.user: str | None = None
         self.open: deque[OpenStatement] = deque()
+        self.names = PreparedNames()
+        self.find_elsewhere: FindElsewhere = _nothing
+        """Asks the other end of the connection, if it is known."""
+        self._has_lost = False
+        self.transaction = TransactionState(lambda message: self.out.append(message))
         self._streams = 0
         self._shared: tuple[str | None, Parameters | None] = None, None
         self._held_bytes = 0
@@ -93,6 +105,10 @@ class DatabaseDecoder:
 
     def forget(self) -> None:
         """Forget what answers are waited for: bytes were lost."""
+
+    def prepared(self, name: str) -> Prepared | None:
+        """Return the statement that the server has under this name; None: its text is not known."""
+        return None
 
     @property
     def stored_bytes(self) -> int:
@@ -154,6 +170,17 @@ class DatabaseDecoder:
         while self.open:
             self.end_oldest(error)
 
+    def learn(self, name: str, parameters: bytes) -> Prepared | None:
+        """Return the statement of an execution, as the other end knows it."""
+        found = None if self._has_lost else self.find_elsewhere(name, parameters)
+        return None if found is None or found.text is None else found
+
+    def tell(self, name: str, parameters: bytes) -> Prepared | None:
+        """Return the statement of an execution that the other end sees, if it is proven."""
+        if self._has_lost or not self.names.is_proven(name, parameters):
+            return None
+        return self.prepared(name)
+
     def report(self, statement: Statement) -> None:
         """Report a statement that is over, before those that wait for their answers."""
         self.begin(statement)
@@ -171,7 +198,7 @@ class DatabaseDecoder:
     def held_bytes(self) -> int:
         """See ``Decoder``."""
         readers = sum(reader.held_bytes for reader in self._readers.values())
-        return readers + self._held_bytes + self.stored_bytes
+        return readers + self._held_bytes + self.names.held_bytes + self.stored_bytes
 
     def feed(self, side: Side, data: bytes) -> list[Message]:
         """Feed the next bytes that ``side`` sent."""
@@ -192,6 +219,8 @@ class DatabaseDecoder:
             return out
         try:
             for unit in self._readers[side].feed(data):
+                if self.transaction.is_idle and side is Side.CLIENT:
+                    self.transaction.resume()
                 self.unit(side, unit)
                 if self._is_stopped is not None:
                     self._drop(side, self._is_stopped)
@@ -203,6 +232,7 @@ class DatabaseDecoder:
     def gap(self, side: Side, missing: int) -> list[Message]:
         """Note lost bytes."""
         out = self.out = list[Message]()
+        self._has_lost |= missing > 0
         if missing > 0 and side not in self._searching and not self._readers[side].gap(missing):
             self._lose(_BYTES_LOST)
         return out
@@ -216,11 +246,13 @@ class DatabaseDecoder:
         return out
 
     def _lose(self, reason: str) -> None:
+        self._has_lost = True
         for side in Side:
             self._drop(side, reason)
             self._readers[side] = self.new_reader(side)
         self._searching = dict.fromkeys(Side, reason)
         self.end_all(reason)
+        self.transaction.forget()
         self.forget()
 
     def _drop(self, side: Side, reason: str) -> None:

@@ -62,6 +62,16 @@ _MIDDLES: dict[Side, tuple[tuple[str, re.Pattern[bytes]], ...]] = {
 """What is in the middle of a connection. A pattern for each: ``re`` skips to its first byte."""
 
 _LONGEST = 128  # bytes that a proof takes
+_EXECUTION = re.compile(rb"...\0\x17...\0[\0-\x0f]\x01\0\0\0", re.DOTALL)
+
+
+def _is_execution(data: bytes) -> bool:
+    """Return whether ``data`` is one packet of MySQL that executes a prepared statement.
+
+    A client of a pool may send nothing else for long. The packet's length, the command, a number
+    below 2^24, flags and the count of iterations are proof.
+    """
+    return int.from_bytes(data[:3], "little") == len(data) - 4 and bool(_EXECUTION.match(data))
 
 
 class DatabaseSearch:
@@ -86,6 +96,8 @@ class DatabaseSearch:
             self._beginning = beginning if len(beginning) < _LONGEST else None
         if not self._may_be_inside:
             return None
+        if self._side is Side.CLIENT and _is_execution(data):
+            return MYSQL
         data = self._rest + data
         self._rest = data[-_LONGEST:]
         proofs = [

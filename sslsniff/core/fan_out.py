@@ -20,13 +20,14 @@ class FanOut(Sink):
 
     With ``streams``, it passes only exchanges, frames and messages of these HTTP/2 streams (0: the
     frames of the connection). Without ``frames`` it passes none of them, nor their totals.
-    ``exchanges`` is the number of exchanges, with those not inner.
+    ``exchanges`` is the number of exchanges, with those not inner; ``without_text``, of how many
+    statements among them the text was not seen.
     """
 
     def __init__(
         self, sinks: Sequence[Sink], streams: Collection[int] = (), *, frames: bool = True
     ) -> None:
-        self.exchanges = 0
+        self.exchanges = self.without_text = 0
         self._sinks = sinks
         self._streams = frozenset(streams)
         self._frames = frames
@@ -57,6 +58,9 @@ class FanOut(Sink):
     def exchange(self, exchange: Exchange) -> None:
         """See ``Sink``."""
         self.exchanges += 1
+        statement = exchange.statement
+        if statement is not None and statement.text is None:
+            self.without_text += statement.lacks_text
         if not self._streams or exchange.stream in self._streams:
             for report in self._exchange_hooks:
                 report(exchange)

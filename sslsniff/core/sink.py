@@ -57,6 +57,8 @@ class Summary:
     ``joined``: connections whose beginning was not seen. ``unplaced_bytes``: of connections all of
     whose events were lost. ``left_out``: connections that sampling left out, counted nowhere else.
     ``not_probed``: None in capture files. ``began_ns``: when the first connection was seen.
+    ``without_text``: statements to databases whose text was not seen. ``tests_sql``: whether a
+    filter tests such texts.
     """
 
     exchanges: int | None = None
@@ -75,6 +77,8 @@ class Summary:
     evictions: int = 0
     began_ns: int | None = None
     handshakes: HandshakeCounts = field(default_factory=HandshakeCounts)
+    without_text: int = 0
+    tests_sql: bool = False
 
 
 class FlowControlStall(NamedTuple):

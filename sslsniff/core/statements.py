@@ -14,6 +14,8 @@ OK, FAILED = "ok", "failed"
 """How a statement ended; it has them where a response has its status."""
 
 _NO_TEXT = "(statement not seen)"
+_EXECUTE = "EXECUTE"
+"""Stands for the first word of a prepared statement whose text was not seen."""
 
 # Words and quoted names stay, as do the numbers of parameters; literals go. A backslash before a
 # quotation mark means different things in different settings: then all that follows goes, too.
@@ -30,6 +32,8 @@ _PIECES = re.compile(
 )
 _NAME_QUOTES = {"postgresql": "quoted", "mysql": "back_quoted"}
 _BLANK = "?"
+_TIMES = ("idle", "transaction", "transaction_idle")
+"""Fields of a statement that are times."""
 
 
 def db_object(statement: Statement) -> Object:
@@ -46,6 +50,8 @@ def db_object(statement: Statement) -> Object:
         "code": statement.code,
         "database": statement.database,
         "user": statement.user,
+        "prepared": statement.prepared,
+        **{f"{name}_ms": _milliseconds(getattr(statement, f"{name}_ns")) for name in _TIMES},
     }
     if text is not None and len(text.encode(errors="replace")) < statement.size:
         shown["truncated"] = True
@@ -55,14 +61,31 @@ def db_object(statement: Statement) -> Object:
 def statement_of(shown: Object) -> Statement:
     """Return the statement of a ``db`` object, without its session."""
     names = ("operation", "text", "parameters", "rows", "affected", "error", "code")
-    return Statement(shown["system"], **{name: shown[name] for name in names})
+    statement = Statement(shown["system"], **{name: shown[name] for name in names})
+    # Lines of older releases have none of these.
+    statement.prepared = shown.get("prepared")
+    for name in _TIMES:
+        span_ms = shown.get(f"{name}_ms")
+        setattr(statement, f"{name}_ns", None if span_ms is None else round(span_ms * 1000) * 1000)
+    return statement
+
+
+def _milliseconds(span_ns: int | None) -> float | None:
+    return None if span_ns is None else (span_ns + 500) // 1000 / 1000
 
 
 def method_of(exchange: Exchange) -> str | None:
     """Return the method of a request, or the first word of a statement."""
     if exchange.statement is not None:
-        return exchange.statement.operation
+        return operation_of(exchange.statement)
     return exchange.request.method if exchange.request is not None else None
+
+
+def operation_of(statement: Statement) -> str | None:
+    """Return the first word of a statement; ``EXECUTE`` if it is prepared and was not seen."""
+    if statement.text is None and statement.operation is None and statement.prepared is not None:
+        return _EXECUTE
+    return statement.operation
 
 
 def status_of(statement: Statement, error: str | None, *, is_answered: bool) -> str | None:
@@ -76,13 +99,23 @@ def status_of(statement: Statement, error: str | None, *, is_answered: bool) -> 
 
 
 def shown_statement(statement: Statement) -> str:
-    """Return a statement for a line, not escaped: its text on one line, and its parameters."""
-    if statement.text is None:
-        return "" if statement.operation else _NO_TEXT
-    text = " ".join(statement.text.split())
+    """Return a statement for a line, not escaped: its text on one line, and its parameters.
+
+    A prepared statement whose text was not seen has its name instead: ``EXECUTE _pg3_0``.
+    """
+    text = " ".join(statement.text.split()) if statement.text is not None else _named(statement)
     if not statement.parameters:
         return text
     return f"{text}  [{', '.join(map(shown_parameter, statement.parameters))}]"
+
+
+def _named(statement: Statement) -> str:
+    """Return what stands in place of a text that was not seen; empty if there is no text."""
+    operation = operation_of(statement)
+    if statement.prepared is None:
+        return "" if operation else _NO_TEXT
+    name = f"#{statement.prepared}" if statement.system == "mysql" else statement.prepared
+    return f"{operation} {name or '(unnamed)'}"
 
 
 def counts(statement: Statement) -> str:
@@ -100,11 +133,23 @@ def remarks(statement: Statement) -> Iterator[str]:
 def without_literals(statement: Statement) -> str:
     """Return a statement's text with ``?`` for each literal: the same for statements alike."""
     if statement.text is None:
+        if statement.prepared is not None:
+            return f"{_named(statement)}, text not seen"
         return statement.operation or _NO_TEXT
     if statement.system == "redis":
         return statement.operation or ""
     text = _PIECES.sub(lambda found: _kept(found, statement.system), statement.text)
     return " ".join(text.split())
+
+
+def without_text(count: int, *, tests_sql: bool) -> str:
+    """Return what a summary says of statements without a text. ``tests_sql``: a filter does."""
+    statements = counted(count, "statement")
+    fact = f"~sql could not match {statements}" if tests_sql else statements
+    return (
+        f"{fact} whose text was not seen: prepared before the capture, or in lost bytes; a new"
+        " connection of the client shows it"
+    )
 
 
 def redact(statement: Statement) -> None:

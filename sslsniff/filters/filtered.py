@@ -155,6 +155,7 @@ class FilteredSink(Sink):
             shown=self._shown,
             shown_connections=self._shown_connections,
             shown_bytes=self._closed_bytes + open_bytes,
+            tests_sql=self._expression.tests_sql,
             losses=losses,
         )
         self._call(lambda sink: sink.summary(filtered))

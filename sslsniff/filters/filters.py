@@ -42,17 +42,21 @@ _ASSET = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A parsed filter expression; ``wants_bodies`` says whether it tests bodies."""
+    """A parsed filter expression.
+
+    ``wants_bodies``: whether it tests bodies; ``tests_sql``: texts of statements to databases.
+    """
 
     matches: Predicate
     wants_bodies: bool
+    tests_sql: bool = False
 
 
 def parse(text: str) -> Filter:
     """Parse a filter expression. Raises ``FilterError``, which has the position of the fault."""
     parser = _FilterParser(text)
     matches = parser.whole()
-    return Filter(matches, parser.wants_bodies)
+    return Filter(matches, parser.wants_bodies, parser.tests_sql)
 
 
 def _messages(exchange: Exchange) -> Iterator[Request | Response]:
@@ -219,7 +223,7 @@ class _FilterParser:
         self._text = text
         self._at = 0
         self._depth = 0
-        self.wants_bodies = False
+        self.wants_bodies = self.tests_sql = False
 
     def whole(self) -> Predicate:
         predicate = self._expression()
@@ -283,6 +287,7 @@ class _FilterParser:
             known = " ".join(f"~{each}" for each in OPERATORS)
             raise self._error(f"there is no operator ~{name}", f"take one of {known}")
         self._at = found.end()
+        self.tests_sql |= name == "sql"
         if name in _NUMBERS:
             return self._equals(name)
         if name in LEAST:

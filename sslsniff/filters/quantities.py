@@ -25,6 +25,11 @@ def _duration_ns(exchange: Exchange) -> int | None:
     return pieces.rounded_span_ns(exchange.started_ns, exchange.ended_ns)
 
 
+def _idle_ns(exchange: Exchange) -> int | None:
+    """Return how long a session was idle in a transaction before a statement."""
+    return exchange.statement.idle_ns if exchange.statement is not None else None
+
+
 def _body_bytes(exchange: Exchange) -> int | None:
     """Return the bytes of both bodies as sent; None for what is no request and no response."""
     sizes = [each.body.size for each in (exchange.request, exchange.response) if each is not None]
@@ -32,6 +37,7 @@ def _body_bytes(exchange: Exchange) -> int | None:
 
 
 LEAST: dict[str, Least] = {
+    "idle": Least("a duration", "1s", values.duration, _idle_ns),
     "size": Least("a size", "64K", values.size, _body_bytes),
     "slow": Least("a duration", "1s", values.duration, _duration_ns),
 }

@@ -231,6 +231,9 @@ class ScreenApp(App[None]):
             found = f"{len(view.list.rows):,}{waits} of {stored} match {escape(self._expression)}"
             all_count = f"figures of all {self._store.ended:,}, not only of those that match"
             yield all_count if self.view == "statistics" else found
+            if view.list.without_text:
+                unseen = grouped(view.list.without_text, "statement")
+                yield f"~sql could not match {unseen} whose text was not seen"
         if view.marked:
             yield f"{len(view.marked):,} marked"
         if view.follows and code is None:

@@ -7,6 +7,7 @@ from sslsniff.core.model import TLS_PROTOCOL, Address, Exchange
 from sslsniff.core.sink import CAPTURE_ENDED
 from sslsniff.core.statements import (
     method_of,
+    operation_of,
     shown_statement,
     statement_of,
     status_of,
@@ -112,7 +113,7 @@ class Outcome(NamedTuple):
             duration_ns=pieces.rounded_span_ns(start_ns, end_ns),
             first_byte_ns=pieces.rounded_span_ns(start_ns, exchange.first_byte_ns),
             host=_host(request.host_and_port if request else None) or server,
-            path=statement_pattern(statement)
+            path=statement_pattern(statement, process.comm if process.is_known else None, server)
             if statement
             else _path(request.target if request else None, exchange.protocol),
             method=_cut(method_of(exchange)),
@@ -195,10 +196,12 @@ class Outcome(NamedTuple):
                 (request["authority"] or _first_host(request["headers"])) if request else None
             )
             or server,
-            path=statement_pattern(statement)
+            path=statement_pattern(statement, line["comm"], server)
             if statement
             else path_pattern(request["target"] if request else None),
-            method=_cut(db["operation"] if db else request["method"] if request else None),
+            method=_cut(
+                operation_of(statement) if statement else request["method"] if request else None
+            ),
             status=status,
             protocol=line["protocol"][:_MOST_CHARACTERS],
             comm=line["comm"],
@@ -227,9 +230,16 @@ def _path(target: str | None, protocol: str) -> str:
     return "TLS handshake" if protocol == TLS_PROTOCOL else path_pattern(target)
 
 
-def statement_pattern(statement: Statement) -> str:
-    """Return what statements alike have in common, as a path pattern is of paths."""
-    return without_literals(statement)[:_MOST_CHARACTERS]
+def statement_pattern(statement: Statement, comm: str | None, server: str | None) -> str:
+    """Return what statements alike have in common, as a path pattern is of paths.
+
+    Programs give prepared statements the same names, so if the text of one was not seen, its
+    process and its server belong to it.
+    """
+    pattern = without_literals(statement)
+    if statement.prepared is not None and statement.text is None:
+        pattern += f" ({comm or '?'}, {server or '?'})"
+    return pattern[:_MOST_CHARACTERS]
 
 
 def _raw_path(target: str | None, statement: Statement | None) -> str | None:

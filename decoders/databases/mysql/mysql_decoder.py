@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from sslsniff.decoders.databases.database_decoder import MOST_OPEN, DatabaseDecoder
 from sslsniff.decoders.databases.database_search import MYSQL_COMMAND, MYSQL_LOGIN
+from sslsniff.decoders.databases.mysql.commands import FETCH, NAMES, PROCESS_INFO, ROWS
 from sslsniff.decoders.databases.mysql.default_database import default_database
-from sslsniff.decoders.databases.mysql.mysql_values import lenenc
+from sslsniff.decoders.databases.mysql.log_in import asks_for_tls, change_of_user, log_in
 from sslsniff.decoders.databases.mysql.parameters import (
     after_attributes,
     executed,
@@ -28,49 +29,25 @@ from sslsniff.decoders.databases.mysql.results import (
     PreparedAnswer,
     ResultAnswer,
 )
+from sslsniff.decoders.databases.mysql.transactions import note_answer
+from sslsniff.decoders.databases.mysql.unseen_parameters import executed_unseen
 from sslsniff.decoders.databases.statement import (
     MOST_PARAMETERS,
+    Prepared,
     Statement,
     first_word,
     shown_text,
 )
-from sslsniff.decoders.databases.units import NotAUnitError, Unit, UnitSplitter
+from sslsniff.decoders.databases.units import STORED_BYTES, NotAUnitError, Unit, UnitSplitter
 from sslsniff.decoders.messages import Side
 from sslsniff.decoders.tls_records import ENCRYPTED
 
 _LONGEST = 0xFFFFFF  # of a packet; a longer message has more of them
-_CONNECT_WITH_DB, _COMPRESS, _SSL = 0x8, 0x20, 0x800
-_PLUGIN_DATA_LENENC, _ATTRIBUTES, _ZSTD = 1 << 21, 1 << 27, 1 << 26
-_HELLO_BYTES = 32  # of what a client sends first, up to its name; alone, it asks for TLS
 _GREETING = 10  # the version of the protocol, in the server's first packet
 _QUERY, _PREPARE, _EXECUTE, _CHANGE_USER, _BULK = 0x03, 0x16, 0x17, 0x11, 0xFA
-_PROCESS_INFO, _FETCH = 0x0A, 0x1C
 _LOGIN, _COMMAND = (re.compile(each, re.DOTALL) for each in (MYSQL_LOGIN, MYSQL_COMMAND))
 _COMPRESSED = "compressed MySQL protocol"
 _MOST_PREPARING_BYTES = _MOST_COMMAND_BYTES = 4 << 20
-_NAMES = {
-    0x02: "USE",
-    0x04: "FIELD LIST",
-    0x07: "REFRESH",
-    0x08: "SHUTDOWN",
-    0x09: "STATISTICS",
-    _PROCESS_INFO: "PROCESS INFO",
-    0x0C: "KILL",
-    0x0D: "DEBUG",
-    0x0E: "PING",
-    0x12: "BINLOG DUMP",
-    0x15: "REGISTER REPLICA",
-    0x1A: "RESET STATEMENT",
-    0x1B: "SET OPTION",
-    _FETCH: "FETCH",
-    0x1E: "BINLOG DUMP",
-    0x1F: "RESET CONNECTION",
-}
-"""Commands that are no text, as shown."""
-
-
-_ROWS = frozenset((0x04, 0x12, 0x1C, 0x1E))
-"""Commands that are answered by rows without a count of columns before them."""
 
 
 class _Close(NamedTuple):
@@ -180,29 +157,15 @@ class MysqlDecoder(DatabaseDecoder):
         self._turns.append(turn)
 
     def _log_in(self, unit: Unit) -> None:
-        data = unit.data
-        flags = int.from_bytes(data[:4], "little")
-        if flags & _SSL and unit.size == _HELLO_BYTES:
+        if asks_for_tls(unit.data, unit.size):
             self.stop(ENCRYPTED)
             return
-        self._has_attributes = bool(flags & _ATTRIBUTES)
-        self._is_compressed = bool(flags & (_COMPRESS | _ZSTD))
-        user, _, rest = data[_HELLO_BYTES:].partition(b"\0")
-        database = b""
-        if flags & _CONNECT_WITH_DB:
-            size, at = lenenc(rest, 0) if flags & _PLUGIN_DATA_LENENC else (rest[0], 1)
-            database = rest[at + size :].partition(b"\0")[0]
-        self._ask_to_log_in(user, database, is_change=False)
+        asked = log_in(unit.data)
+        self._has_attributes, self._is_compressed = asked.has_attributes, asked.is_compressed
+        self._add(LoginAnswer(asked.statement, is_change=False))
 
     def _change_user(self, unit: Unit) -> None:
-        user, _, rest = unit.data[1:].partition(b"\0")
-        database = rest[1 + rest[0] :].partition(b"\0")[0]
-        self._ask_to_log_in(user, database, is_change=True)
-
-    def _ask_to_log_in(self, user: bytes, database: bytes, *, is_change: bool) -> None:
-        statement = Statement("mysql", "CONNECT", user=shown_text(user))
-        statement.database = shown_text(database) or None
-        self._add(LoginAnswer(statement, is_change=is_change))
+        self._add(LoginAnswer(change_of_user(unit.data[1:]), is_change=True))
 
     def _use(self, name: str) -> None:
         self.database = name or None
@@ -243,6 +206,8 @@ class MysqlDecoder(DatabaseDecoder):
             prepared = asked.statement if asked is not None else self._prepared.get(number)
             if prepared is not None:
                 _describe(answer.statement, prepared.text, prepared.size)
+            if number != LAST:
+                answer.statement.prepared = str(number)
             if self._command_bytes + len(answer.command) > _MOST_COMMAND_BYTES:
                 answer.command = answer.command[:5]  # its parameters are not shown
             self._command_bytes += len(answer.command)
@@ -252,15 +217,27 @@ class MysqlDecoder(DatabaseDecoder):
         """Find out which statement a command is about, now that those before it are answered."""
         data, answer.command = answer.command, b""
         statement = answer.statement
-        prepared = self._prepared.get(int.from_bytes(data[1:5], "little"))
-        if prepared is None:
+        number = self._prepared.number_of(int.from_bytes(data[1:5], "little"))
+        answer.unseen = None
+        prepared = None if number is None else self._prepared.find_or_add(number)
+        if number is None or prepared is None:
             _describe(statement, None, 0)
             return
+        statement.prepared = str(number)
         _describe(statement, prepared.text, prepared.size)
+        self.names.execute(str(number), data)
+        if prepared.text is None:
+            answer.unseen = number, data
         if data[0] == _BULK:
             statement.parameters = executed_in_bulk(data[1:], prepared)
-        elif data[0] == _EXECUTE:
+        elif data[0] == _EXECUTE and prepared.text is not None:
             statement.parameters = executed(data[1:], prepared, self._has_attributes)
+        elif data[0] == _EXECUTE and len(data) < STORED_BYTES:  # else it may be cut
+            read = executed_unseen(data[1:], prepared)
+            if read is not None:
+                statement.parameters, prepared = read
+                self._prepared.replace(number, prepared)
+        if data[0] == _EXECUTE:
             prepared.pieces.clear()
 
     def _long_data(self, unit: Unit) -> None:
@@ -278,9 +255,9 @@ class MysqlDecoder(DatabaseDecoder):
             self._add(_Close(number))
 
     def _other(self, unit: Unit) -> None:
-        command, operation = unit.data[0], _NAMES[unit.data[0]]
+        command, operation = unit.data[0], NAMES[unit.data[0]]
         statement = Statement("mysql", operation)
-        if command == _FETCH:
+        if command == FETCH:
             self._ask_of_prepared(ResultAnswer(statement, unit.data, in_rows=True))
             return
         on_success: Callable[[], None] | None = None
@@ -293,8 +270,8 @@ class MysqlDecoder(DatabaseDecoder):
         elif operation == "RESET STATEMENT":
             number = int.from_bytes(unit.data[1:5], "little")
             on_success = partial(self._prepared.reset, number)
-        if command in _ROWS or command == _PROCESS_INFO:
-            self._ask(ResultAnswer(statement, in_rows=command in _ROWS))
+        if command in ROWS or command == PROCESS_INFO:
+            self._ask(ResultAnswer(statement, in_rows=command in ROWS))
         else:
             self._ask(Answer(statement), on_success)
 
@@ -313,6 +290,8 @@ class MysqlDecoder(DatabaseDecoder):
         if answer.command:
             self._command_bytes -= len(answer.command)
             self._find_prepared(answer)
+        if answer.unseen is not None:
+            self._learn(answer, *answer.unseen)
         if answer.is_of_statement:
             self.answered()
         is_first = isinstance(answer, PreparedAnswer) and answer.number is None
@@ -320,6 +299,27 @@ class MysqlDecoder(DatabaseDecoder):
             self._end_answer(answer)
         elif is_first and isinstance(answer, PreparedAnswer) and answer.number is not None:
             self._store(answer, answer.number)
+        if answer.may_be_complete:
+            self._note_waiting()
+
+    def _learn(self, answer: Answer, number: int, data: bytes) -> None:
+        """Ask the other end for a statement that was prepared before the capture."""
+        answer.unseen = None
+        found, statement = self.learn(str(number), data), answer.statement
+        if found is None or found.text is None:
+            return
+        learned = MysqlStatement(found.text, found.size, len(found.kinds), [*found.kinds])
+        self._prepared.replace(number, learned)
+        _describe(statement, found.text, found.size)
+        if data[0] == _EXECUTE and statement.parameters is None:
+            statement.parameters = executed(data[1:], learned, self._has_attributes)
+
+    def prepared(self, name: str) -> Prepared | None:
+        """See ``DatabaseDecoder``."""
+        found = self._prepared.get(int(name))
+        if found is None or len(found.kinds) != found.count:
+            return None
+        return Prepared(found.text, found.size, tuple(found.kinds))
 
     def _first_answer(self) -> Answer | None:
         """Do what waited for the answers before it; return the first answer that is waited for."""
@@ -337,6 +337,7 @@ class MysqlDecoder(DatabaseDecoder):
     def _store(self, answer: PreparedAnswer, number: int) -> None:
         statement = answer.statement
         count = min(answer.parameters, MOST_PARAMETERS)
+        self.names.give(str(number))
         self._prepared.store(number, MysqlStatement(statement.text or "", statement.size, count))
 
     def _end_answer(self, answer: Answer) -> None:
@@ -351,8 +352,17 @@ class MysqlDecoder(DatabaseDecoder):
         else:
             if isinstance(answer, ResultAnswer):
                 self.database = default_database(answer.statement, self.database)
+            if self.open:
+                stream = self.open[0].stream
+                note_answer(self.transaction, stream, answer.statement, answer.status)
             self.end_oldest()
         self._first_answer()
+        self._note_waiting()
+
+    def _note_waiting(self) -> None:
+        """Note that the server waits for the client, if it has answered all."""
+        if self._is_in_step:
+            self.transaction.wait()
 
     def _logged_in(self, answer: LoginAnswer) -> None:
         asked = answer.statement
@@ -364,6 +374,7 @@ class MysqlDecoder(DatabaseDecoder):
                 self.user, self.database = before
             return
         self._prepared.clear()
+        self.transaction.note(is_open=False)
         if self._is_compressed:
             self.stop(_COMPRESSED)
 
@@ -381,7 +392,7 @@ def _measure(data: bytes, at: int) -> tuple[int, int] | None:
 
 _COMMANDS: dict[int, Callable[[MysqlDecoder, Unit], None]] = {
     **dict.fromkeys((0x01, 0xEF), MysqlDecoder._ignore),
-    **dict.fromkeys(_NAMES, MysqlDecoder._other),
+    **dict.fromkeys(NAMES, MysqlDecoder._other),
     _QUERY: MysqlDecoder._query,
     _CHANGE_USER: MysqlDecoder._change_user,
     _PREPARE: MysqlDecoder._prepare,

@@ -7,7 +7,7 @@ from sslsniff.decoders.databases.mysql.prepared_statements import MysqlStatement
 from sslsniff.decoders.databases.statement import MOST_PARAMETERS, Parameter, Parameters
 
 _UNSIGNED = 0x8000
-_COUNT_AVAILABLE = 0x08  # of an execution's flags, with CLIENT_QUERY_ATTRIBUTES
+COUNT_AVAILABLE = 0x08  # of an execution's flags, with CLIENT_QUERY_ATTRIBUTES
 _IN_PIECES = "(sent in pieces)"
 _TYPES_ARE_SENT = 0x80  # of the flags of a bulk execution
 _INDICATORS: dict[int, Parameter] = {1: None, 2: "(DEFAULT)", 3: "(IGNORE)"}
@@ -19,9 +19,10 @@ def executed(data: bytes, prepared: MysqlStatement, has_attributes: bool) -> Par
     """Return the parameters in what follows a COM_STMT_EXECUTE; None if they are cut."""
     try:
         count, at = prepared.count, 9
-        if has_attributes and data[4] & _COUNT_AVAILABLE:
+        if data[4] & COUNT_AVAILABLE:  # so the client has attributes, if its log-in was not seen
+            has_attributes = True
             count, at = lenenc(data, at)
-        return _bound(data, at, count, prepared, has_attributes)[0]
+        return bound(data, at, count, prepared, has_names=has_attributes)[0]
     except (IndexError, struct.error):
         return None
 
@@ -70,16 +71,19 @@ def after_attributes(data: bytes) -> bytes:
         count, at = lenenc(data, 0)
         _, at = lenenc(data, at)
         if count:
-            at = _bound(data, at, count, MysqlStatement("", 0, count), has_names=True)[1]
+            at = bound(data, at, count, MysqlStatement("", 0, count), has_names=True)[1]
     except (IndexError, struct.error):
         return data
     return data[at:]
 
 
-def _bound(
-    data: bytes, at: int, count: int, prepared: MysqlStatement, has_names: bool
+def bound(
+    data: bytes, at: int, count: int, prepared: MysqlStatement, *, has_names: bool
 ) -> tuple[Parameters, int]:
-    """Return values and where they end. Raise ``IndexError`` or ``struct.error`` if cut."""
+    """Return values and where they end. Raise ``IndexError`` or ``struct.error`` if cut.
+
+    ``has_names``: the types are sent with names, if they are sent.
+    """
     if not count:
         return [], at
     nulls = data[at : at + (count + 7) // 8]

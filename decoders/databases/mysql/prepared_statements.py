@@ -3,6 +3,8 @@
 import sys
 from dataclasses import dataclass, field
 
+from sslsniff.decoders.databases.statement import MOST_PARAMETERS
+
 _MOST_BYTES = 4 << 20
 LAST = 0xFFFFFFFF
 """The number of the statement that was prepared last (MariaDB, "COM_STMT_EXECUTE")."""
@@ -10,13 +12,13 @@ LAST = 0xFFFFFFFF
 
 @dataclass(slots=True)
 class MysqlStatement:
-    """A prepared statement.
+    """A prepared statement. ``text`` is None if it was prepared before the capture, or in a loss.
 
     ``kinds``: the types as bound last. ``pieces``: the parameters that were sent by
     COM_STMT_SEND_LONG_DATA.
     """
 
-    text: str
+    text: str | None
     size: int
     count: int
     kinds: list[int] = field(default_factory=list)
@@ -25,7 +27,7 @@ class MysqlStatement:
     @property
     def held_bytes(self) -> int:
         """About how much memory it may take."""
-        return sys.getsizeof(self.text) + 150 * self.count + 500
+        return sys.getsizeof(self.text or "") + 150 * self.count + 500
 
 
 class PreparedStatements:
@@ -42,11 +44,30 @@ class PreparedStatements:
             return self._by_number.get(self._last) if self._last is not None else None
         return self._by_number.get(number)
 
+    def number_of(self, number: int) -> int | None:
+        """Return the number that the server gave a statement; None: it is the ``LAST`` one."""
+        return self._last if number == LAST else number
+
     def store(self, number: int, prepared: MysqlStatement) -> None:
         """Store a statement that the server prepared."""
-        self.close(number)
-        self._by_number[number] = prepared
+        self.replace(number, prepared)
         self._last = number
+
+    def find_or_add(self, number: int) -> MysqlStatement | None:
+        """Return the statement with this number, without a text if its preparation was not seen.
+
+        None: it is the ``LAST`` one, and not known.
+        """
+        if number != LAST and number not in self._by_number:
+            self.replace(number, MysqlStatement(None, 0, 0))
+        return self.get(number)
+
+    def replace(self, number: int, prepared: MysqlStatement) -> None:
+        """Store what is known of a statement that may not be the ``LAST`` one."""
+        last = self._last
+        self.close(number)
+        self._last = last
+        self._by_number[number] = prepared
         self.held_bytes += prepared.held_bytes
         while self.held_bytes > _MOST_BYTES:
             self.close(next(iter(self._by_number)))
@@ -57,9 +78,9 @@ class PreparedStatements:
 
     def add_piece(self, number: int, parameter: int) -> None:
         """Note that a piece of a parameter was sent."""
-        prepared = self.get(number)
-        if prepared is not None and parameter < prepared.count:
-            prepared.pieces.add(parameter)
+        prepared = self.find_or_add(number)
+        if prepared is not None and (parameter < prepared.count or prepared.text is None):
+            prepared.pieces.add(min(parameter, MOST_PARAMETERS))
 
     def reset(self, number: int) -> None:
         """Forget the pieces of parameters."""

@@ -9,6 +9,7 @@ _OK, _EOF, _ERR, _LOCAL_INFILE = 0, 0xFE, 0xFF, 0xFB
 _MORE_RESULTS = 0x08  # of the status flags
 _CURSOR = 0x40  # rows come with COM_STMT_FETCH
 _EOF_BYTES = 5  # of the packet that servers sent before CLIENT_DEPRECATE_EOF
+_OK_BYTES = 5  # of an OK packet, at least
 _LONGEST = 0xFFFFFF
 _PROGRESS = b"\xff\xff\xff"
 """An error packet of MariaDB whose number says that it is none: how far a statement has got."""
@@ -26,6 +27,10 @@ class Answer:
     def __init__(self, statement: Statement, command: bytes = b"") -> None:
         self.statement = statement
         self.command = command
+        self.unseen: tuple[int, bytes] | None = None
+        """The statement that a command is about, and the command, if its text was not seen."""
+        self.status: int | None = None
+        """The status flags of the session after it, if the server said them."""
 
     def add(self, data: bytes, size: int) -> bool:
         """Add a packet of ``size`` bytes, of which ``data`` is the beginning."""
@@ -33,6 +38,8 @@ class Answer:
             return False
         if data[:1] == b"\xff":
             self._fail(data)
+        elif data[:1] == b"\0" and len(data) >= _OK_BYTES:
+            self.status = _status(data)
         return True
 
     @property
@@ -85,10 +92,12 @@ class ResultAnswer(Answer):
             if size == _EOF_BYTES:
                 status = int.from_bytes(data[3:5], "little")
                 if after_columns:
+                    self.status = status
                     return bool(status & _CURSOR)
             else:
                 status = _status(data)
             self._in_rows = False
+            self.status = status
             return not status & _MORE_RESULTS
         self.statement.rows = (self.statement.rows or 0) + 1
         return False
@@ -96,9 +105,12 @@ class ResultAnswer(Answer):
     def _count(self, data: bytes) -> bool:
         affected, _ = lenenc(data, 1)
         statement = self.statement
-        if statement.operation in _CHANGES:
+        # Of a statement that was not seen, the answer shows it: it has rows that it changed.
+        is_change = statement.operation in _CHANGES or (statement.lacks_text and affected)
+        if is_change:
             statement.affected = (statement.affected or 0) + affected
-        return not _status(data) & _MORE_RESULTS
+        self.status = _status(data)
+        return not self.status & _MORE_RESULTS
 
 
 _CHANGES = frozenset(("CALL", "DELETE", "INSERT", "LOAD", "REPLACE", "UPDATE", "WITH"))

@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 from sslsniff.decoders.databases.database_decoder import OpenStatement
-from sslsniff.decoders.databases.postgresql.session import Portal, PostgresqlStatement
-from sslsniff.decoders.databases.statement import Statement, first_word
+from sslsniff.decoders.databases.postgresql.session import Portal
+from sslsniff.decoders.databases.statement import Prepared, Statement, first_word
 
 
 class Expected(NamedTuple):
@@ -16,19 +16,18 @@ class Expected(NamedTuple):
     kind: str
     opened: OpenStatement | None = None
     name: str = ""
-    prepared: PostgresqlStatement | None = None
+    prepared: Prepared | None = None
     portal: Portal | None = None
 
 
-def describe(
-    statement: Statement, portal: Portal | None, prepared: PostgresqlStatement | None = None
-) -> None:
+def describe(statement: Statement, portal: Portal | None, prepared: Prepared | None = None) -> None:
     """Say what a statement executes: a portal, or else what is ``prepared``, as far as is known."""
     prepared = portal.prepared if portal is not None else prepared
     statement.text = prepared.text if prepared is not None else None
     statement.size = prepared.size if prepared is not None else 0
     statement.operation = first_word(statement.text) if statement.text else None
     statement.parameters = portal.parameters if portal is not None else None
+    statement.prepared = portal.source if portal is not None else None
 
 
 def belongs_to(executed: Expected, failed: Expected) -> bool:

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from sslsniff.decoders.databases.database_decoder import MOST_OPEN, DatabaseDecoder
 from sslsniff.decoders.databases.database_search import POSTGRESQL_COMMAND, POSTGRESQL_START
 from sslsniff.decoders.databases.postgresql.expected import Expected, belongs_to, describe
-from sslsniff.decoders.databases.postgresql.session import PostgresqlStatement, Session
+from sslsniff.decoders.databases.postgresql.session import Session
+from sslsniff.decoders.databases.postgresql.transactions import CHANGES, note_tag
 from sslsniff.decoders.databases.postgresql.wire_format import (
     CLIENT_KINDS,
     LONG,
@@ -17,8 +18,10 @@ from sslsniff.decoders.databases.postgresql.wire_format import (
     error_fields,
     measure,
     measure_client,
+    parsed_statement,
+    startup_words,
 )
-from sslsniff.decoders.databases.statement import Statement, first_word, shown_text
+from sslsniff.decoders.databases.statement import Prepared, Statement, first_word, shown_text
 from sslsniff.decoders.databases.units import NotAUnitError, Unit, UnitSplitter
 from sslsniff.decoders.messages import Side
 from sslsniff.decoders.tls_records import ENCRYPTED
@@ -130,8 +133,7 @@ class PostgresqlDecoder(DatabaseDecoder):
         if code in {_SSL_REQUEST, _GSS_REQUEST}:
             self._negotiates = True
         elif code != _CANCEL:
-            words = [shown_text(each) for each in unit.data[4:].split(b"\0")]
-            named = dict(zip(words[::2], words[1::2], strict=False))
+            named = startup_words(unit.data)
             self.user = named.get("user")
             self.database = named.get("database") or self.user
             self._expect(Expected("startup"))
@@ -142,22 +144,16 @@ class PostgresqlDecoder(DatabaseDecoder):
         self._expect(Expected("query", self.begin(statement)))
 
     def _parse(self, unit: Unit) -> None:
-        name, _, rest = unit.data.partition(b"\0")
-        raw, _, types = rest.partition(b"\0")
-        count = int.from_bytes(types[:2], "big")
-        kinds = struct.unpack_from(f">{count}I", types, 2) if len(types) >= 2 + 4 * count else ()
-        size = unit.size - len(name) - 4 - 4 * count
-        named = shown_text(name)
-        prepared = self._session.send_prepared(
-            named, PostgresqlStatement(shown_text(raw), size, kinds)
-        )
-        self._expect(Expected("parse", name=named, prepared=prepared))
+        name, sent = parsed_statement(unit)
+        prepared = self._session.send_prepared(name, sent)
+        self._expect(Expected("parse", name=name, prepared=prepared))
 
     def _bind(self, unit: Unit) -> None:
         portal, _, rest = unit.data.partition(b"\0")
         source, _, rest = rest.partition(b"\0")
-        name = shown_text(portal)
-        bound = self._session.send_portal(name, shown_text(source), rest)
+        name, named = shown_text(portal), shown_text(source)
+        self.names.execute(named, rest)
+        bound = self._session.send_portal(name, named, rest)
         self._expect(Expected("bind", name=name, portal=bound))
 
     def _describe(self, unit: Unit) -> None:
@@ -212,13 +208,18 @@ class PostgresqlDecoder(DatabaseDecoder):
             return None
         self._expected.popleft()
         if expected.kind == "bind" and expected.portal is not None:
-            self._session.resolve(expected.portal)
+            self._session.resolve(expected.portal, self.learn)
         self._release(expected)
         return expected
+
+    def prepared(self, name: str) -> Prepared | None:
+        """See ``DatabaseDecoder``."""
+        return self._session.sole_prepared(name)
 
     def _parsed(self, _unit: Unit) -> None:
         done = self._confirmed("parse")
         if done is not None and done.prepared is not None:
+            self.names.give(done.name)
             self._session.store_prepared(done.name, done.prepared)
 
     def _was_bound(self, _unit: Unit) -> None:
@@ -237,8 +238,8 @@ class PostgresqlDecoder(DatabaseDecoder):
         expected = self._next
         if expected is None or expected.kind != "describe":
             return
-        prepared = self._session.find_prepared(expected.name)
-        if prepared is not None and len(unit.data) >= 2:
+        prepared = self._session.find_prepared(expected.name) or Prepared(None, 0)
+        if len(unit.data) >= 2:
             kinds = struct.unpack_from(f">{(len(unit.data) - 2) // 4}I", unit.data, 2)
             self._session.store_prepared(expected.name, prepared._replace(kinds=kinds))
 
@@ -268,7 +269,11 @@ class PostgresqlDecoder(DatabaseDecoder):
             statement.rows = statement.rows or 0
         elif words and words[0] in _AFFECTS and count is not None:
             statement.affected = (statement.affected or 0) + count
-        self._session.complete(tag, statement.text or "", self._tags)
+        prepared = self._session.complete(tag, statement.text or "", self._tags)
+        if prepared is not None:
+            self.names.give(prepared)
+        if tag in CHANGES:
+            note_tag(self.transaction, self.open[0].stream, tag, statement.text)
         self._tags += tag == "DEALLOCATE"
         self._end_executed()
 
@@ -312,7 +317,7 @@ class PostgresqlDecoder(DatabaseDecoder):
         self._is_skipping = not self._expected
         executed = [each for each in skipped if each.opened is not None]
         if failed.portal is not None and failed.kind == "bind":
-            self._session.resolve(failed.portal)
+            self._session.resolve(failed.portal, self.learn)
         if executed and belongs_to(executed[0], failed):
             if failed.kind == "bind" and executed[0].opened is not None:
                 describe(executed[0].opened.statement, failed.portal)
@@ -349,7 +354,8 @@ class PostgresqlDecoder(DatabaseDecoder):
     def _ready(self, unit: Unit) -> None:
         """Handle the end of a Query, or of what a Sync ended."""
         self._tags, self._is_copying = 0, False
-        if unit.data[:1] == _NO_TRANSACTION:
+        is_open = unit.data[:1] != _NO_TRANSACTION
+        if not is_open:
             self._session.close_portals()
         while self._expected:
             expected = self._expected.popleft()
@@ -357,12 +363,18 @@ class PostgresqlDecoder(DatabaseDecoder):
             if expected.opened is not None:
                 self.answered()
                 is_over = expected.kind in _NOT_IN_BATCH
+                if is_over and not is_open:
+                    self.transaction.end(expected.opened.stream)
                 self.end_oldest(None if is_over else "no answer")
             if expected.kind == "query":  # it ends what has no name
                 self._session.close_prepared("")
                 self._session.close_portal("")
             if expected.kind in _ENDED_BY_READY:
-                return
+                break
+        if is_open or self.transaction.is_open is not False:
+            self.transaction.note(is_open=is_open)
+        if is_open and self._next is None:
+            self.transaction.wait()
 
 
 _Handler = Callable[[PostgresqlDecoder, Unit], None]

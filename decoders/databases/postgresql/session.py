@@ -6,33 +6,19 @@ sent since, which are what later messages mean if all goes well.
 """
 
 import re
-import sys
 from collections.abc import Iterable
-from typing import NamedTuple
 
+from sslsniff.decoders.databases.other_end import FindElsewhere
 from sslsniff.decoders.databases.postgresql.wire_format import bound_parameters
-from sslsniff.decoders.databases.statement import parameters_bytes
+from sslsniff.decoders.databases.statement import Prepared, parameters_bytes
 
 _MOST_BYTES = 4 << 20
 """Of prepared statements, of portals, and of those of either that are not confirmed yet."""
-_ENTRY_BYTES = 300  # memory of one beside its text
+_PORTAL_BYTES = 300  # memory of one beside its parameters
 _CUT_CHARACTERS = 256
 _NAME = r'(?:"((?:[^"]|"")+)"|([^\W\d][\w$]*))'
 _DEALLOCATE = re.compile(r"\bDEALLOCATE\s+(?:PREPARE\s+)?" + _NAME, re.IGNORECASE)
 _PREPARE = re.compile(r"\s*PREPARE\s+" + _NAME + r"\s*(?:\([^)]*\)\s*)?AS\s+(.*)", re.I | re.DOTALL)
-
-
-class PostgresqlStatement(NamedTuple):
-    """A prepared statement: its text, perhaps cut, its size, and the types of its parameters."""
-
-    text: str
-    size: int
-    kinds: tuple[int, ...] = ()
-
-    @property
-    def held_bytes(self) -> int:
-        """About how much memory it takes."""
-        return sys.getsizeof(self.text) + 40 * len(self.kinds) + _ENTRY_BYTES
 
 
 class Portal:
@@ -40,7 +26,7 @@ class Portal:
 
     __slots__ = ("bound", "parameters", "prepared", "source")
 
-    def __init__(self, source: str, prepared: PostgresqlStatement | None, bound: bytes) -> None:
+    def __init__(self, source: str, prepared: Prepared | None, bound: bytes) -> None:
         self.source = source
         self.prepared = prepared
         self.bound = bound
@@ -49,16 +35,16 @@ class Portal:
     @property
     def held_bytes(self) -> int:
         """About how much memory it takes."""
-        return _ENTRY_BYTES + parameters_bytes(self.parameters)
+        return _PORTAL_BYTES + parameters_bytes(self.parameters)
 
 
 class Session:
     """Prepared statements and portals by name; where there are too many, the oldest go."""
 
     def __init__(self) -> None:
-        self._prepared: dict[str, PostgresqlStatement] = {}
+        self._prepared: dict[str, Prepared] = {}
         self._portals: dict[str, Portal] = {}
-        self._sent_prepared: dict[str, PostgresqlStatement] = {}
+        self._sent_prepared: dict[str, Prepared] = {}
         self._sent_portals: dict[str, Portal] = {}
         self._prepared_bytes = self._portal_bytes = self._sent_bytes = 0
 
@@ -86,21 +72,25 @@ class Session:
 
     # Prepared statements.
 
-    def send_prepared(self, name: str, prepared: PostgresqlStatement) -> PostgresqlStatement:
+    def send_prepared(self, name: str, prepared: Prepared) -> Prepared:
         """Note a Parse; return the statement, which is cut if too many wait."""
         if self._sent_bytes + prepared.held_bytes > _MOST_BYTES:
-            prepared = prepared._replace(text=prepared.text[:_CUT_CHARACTERS])
+            prepared = prepared._replace(text=(prepared.text or "")[:_CUT_CHARACTERS])
         self._sent_prepared[name] = prepared
         self._sent_bytes += prepared.held_bytes
         return prepared
 
-    def drop_prepared(self, name: str, prepared: PostgresqlStatement) -> None:
+    def drop_prepared(self, name: str, prepared: Prepared) -> None:
         """Note that a statement that was sent waits no more: it is confirmed, or was not made."""
         self._sent_bytes -= prepared.held_bytes
         if self._sent_prepared.get(name) is prepared:
             del self._sent_prepared[name]
 
-    def store_prepared(self, name: str, prepared: PostgresqlStatement) -> None:
+    def sole_prepared(self, name: str) -> Prepared | None:
+        """Return the statement that the server has under this name, if no other one was sent."""
+        return None if name in self._sent_prepared else self._prepared.get(name)
+
+    def store_prepared(self, name: str, prepared: Prepared) -> None:
         """Store a statement that the server has."""
         self.close_prepared(name)
         self._prepared[name] = prepared
@@ -108,7 +98,7 @@ class Session:
         while self._prepared_bytes > _MOST_BYTES:
             self.close_prepared(next(iter(self._prepared)))
 
-    def find_prepared(self, name: str) -> PostgresqlStatement | None:
+    def find_prepared(self, name: str) -> Prepared | None:
         """Return the statement that the server has under this name, as far as is known."""
         return self._prepared.get(name)
 
@@ -137,9 +127,17 @@ class Session:
         if self._sent_portals.get(name) is portal:
             del self._sent_portals[name]
 
-    def resolve(self, portal: Portal) -> None:
-        """Note what a portal is of, now that all before it is answered."""
+    def resolve(self, portal: Portal, learn: FindElsewhere) -> None:
+        """Note what a portal is of, now that all before it is answered.
+
+        ``learn`` returns the statement if it was prepared before the capture.
+        """
         prepared = self._prepared.get(portal.source)
+        if prepared is None or prepared.text is None:
+            found = learn(portal.source, portal.bound)
+            if found is not None:
+                self.store_prepared(portal.source, found)
+                prepared = found
         kinds = prepared.kinds if prepared else ()
         if portal.bound and kinds != (portal.prepared.kinds if portal.prepared else ()):
             portal.parameters = bound_parameters(portal.bound, kinds)
@@ -170,10 +168,11 @@ class Session:
 
     # What SQL does.
 
-    def complete(self, tag: str, text: str, number: int) -> None:
+    def complete(self, tag: str, text: str, number: int) -> str | None:
         """Note that SQL of this text succeeded with a ``tag``, which came ``number`` times before.
 
-        SQL has the names of the protocol: PREPARE, DEALLOCATE, DISCARD ALL.
+        SQL has the names of the protocol: PREPARE, DEALLOCATE, DISCARD ALL. Returns the name of the
+        statement that was prepared, if one was.
         """
         if tag in {"DEALLOCATE ALL", "DISCARD ALL"}:
             for name in filter(None, [*self._prepared]):  # SQL knows none without a name
@@ -183,7 +182,10 @@ class Session:
             for name in names[number : number + 1]:
                 self.close_prepared(name)
         elif tag == "PREPARE" and (found := _PREPARE.match(text)):
-            self.store_prepared(_name(found), PostgresqlStatement(found[3], len(found[3])))
+            name = _name(found)
+            self.store_prepared(name, Prepared(found[3], len(found[3])))
+            return name
+        return None
 
 
 def _name(found: "re.Match[str]") -> str:

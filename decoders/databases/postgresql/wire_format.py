@@ -7,9 +7,10 @@ from sslsniff.decoders.databases.statement import (
     MOST_PARAMETERS,
     MOST_TEXT_BYTES,
     Parameters,
+    Prepared,
     shown_text,
 )
-from sslsniff.decoders.databases.units import NotAUnitError
+from sslsniff.decoders.databases.units import NotAUnitError, Unit
 
 CLIENT_KINDS, SERVER_KINDS = b"BCDEFHPQSXcdfp", b"123ACDEGHIKNRSTVWZcdnstv"
 """The kinds of messages, by who sends them."""
@@ -57,6 +58,22 @@ def are_messages(data: bytes, kinds: bytes) -> bool:
         if at > len(data):
             return False
     return True
+
+
+def startup_words(data: bytes) -> dict[str, str]:
+    """Return the parameters of a start-up message by their names."""
+    words = [shown_text(each) for each in data[4:].split(b"\0")]
+    return dict(zip(words[::2], words[1::2], strict=False))
+
+
+def parsed_statement(unit: Unit) -> tuple[str, Prepared]:
+    """Return the name and the statement of a Parse."""
+    name, _, rest = unit.data.partition(b"\0")
+    raw, _, types = rest.partition(b"\0")
+    count = int.from_bytes(types[:2], "big")
+    kinds = struct.unpack_from(f">{count}I", types, 2) if len(types) >= 2 + 4 * count else ()
+    size = unit.size - len(name) - 4 - 4 * count
+    return shown_text(name), Prepared(shown_text(raw), size, kinds)
 
 
 def bound_parameters(data: bytes, kinds: tuple[int, ...]) -> Parameters | None:

@@ -5,11 +5,13 @@ Memory: bodies are stored only for sinks that want them, up to ``body_limit_byte
 """
 
 from collections.abc import Collection, Sequence
+from functools import partial
 
 from sslsniff.core.exchanges.connection_decoder import ConnectionDecoder
 from sslsniff.core.exchanges.flow_control_stalls import FlowControlStalls
 from sslsniff.core.exchanges.memory_limit import MemoryLimit
 from sslsniff.core.exchanges.open_exchange import BodyRoom
+from sslsniff.core.exchanges.other_ends import OtherEnds
 from sslsniff.core.exchanges.unrecognised import Unrecognised
 from sslsniff.core.fan_out import FanOut
 from sslsniff.core.fast_path import Consumer
@@ -45,6 +47,7 @@ class ExchangeBuilder:
         wants_bodies = any(sink.wants_bodies for sink in sinks)
         self._room = BodyRoom(body_limit_bytes if wants_bodies else 0)
         self._memory = MemoryLimit()
+        self._other_ends = OtherEnds()
         self._open: dict[str, Connection] = {}
         self._decoders: dict[str, ConnectionDecoder] = {}
         self._first_ns: int | None = None
@@ -67,7 +70,10 @@ class ExchangeBuilder:
         self._fan_out.opened(connection, time_ns)
         if self._decodes:
             detector = Detector(
-                connection.alpn, frames=self._frames, from_start=connection.from_start
+                connection.alpn,
+                frames=self._frames,
+                from_start=connection.from_start,
+                database_found=partial(self._other_ends.add, connection),
             )
             decoder = InnerProtocols(detector)
             self._decoders[connection.id] = ConnectionDecoder(
@@ -137,6 +143,7 @@ class ExchangeBuilder:
             decoder.close(time_ns)
         self._fan_out.closed(connection, time_ns)
         self._decoders.pop(connection.id, None)
+        self._other_ends.forget(connection)
         self._open.pop(connection.id, None)
 
     def finish(
@@ -169,6 +176,7 @@ class ExchangeBuilder:
         self._is_summed_up = True
         totals = self.totals
         totals.exchanges = self._fan_out.exchanges if self._decodes else None
+        totals.without_text = self._fan_out.without_text
         totals.evictions = self._memory.evictions
         totals.left_out = left_out
         totals.not_probed = not_probed

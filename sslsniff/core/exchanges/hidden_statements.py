@@ -10,6 +10,7 @@ from sslsniff.decoders.messages import (
     StatementAnswer,
     StatementEnd,
     StatementStart,
+    TransactionChange,
     Undecoded,
 )
 
@@ -31,6 +32,6 @@ def without_secrets(
                 redact(statement)
         elif isinstance(message, Undecoded):
             message = replace(message, data=b"*" * len(message.data))
-        else:
+        elif not isinstance(message, TransactionChange):
             continue
         yield message

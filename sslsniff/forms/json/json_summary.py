@@ -42,6 +42,8 @@ class JsonSummary(Sink):
             line["shown"] = summary.shown
             line["shown_connections"] = summary.shown_connections
             line["shown_bytes"] = summary.shown_bytes
+        if summary.without_text:
+            line["statements_without_text"] = summary.without_text
         if summary.evictions:
             line["evictions"] = summary.evictions
         if summary.left_out is not None:

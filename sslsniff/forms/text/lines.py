@@ -15,6 +15,7 @@ from sslsniff.forms import model_calls
 from sslsniff.forms.grpc_calls import call_of
 from sslsniff.forms.text import pieces
 from sslsniff.forms.text.cutting import cut_end, cut_middle, padded, width
+from sslsniff.forms.text.transactions import transaction_remarks
 
 Paint = Callable[[str, str], str]
 """Returns text in a style: called with the name of the style and the text."""
@@ -274,6 +275,7 @@ def _remarks(exchange: Exchange) -> Iterator[Field]:
             yield "loss", exchange.model_call.fault
     if exchange.statement is not None:
         yield from (("failure", each) for each in statements.remarks(exchange.statement))
+        yield from (("loss", each) for each in transaction_remarks(exchange.statement))
     if exchange.missing_bytes:
         yield "loss", f"{counted(exchange.missing_bytes, 'byte')} missing"
     for warning in exchange.warnings:

@@ -6,6 +6,7 @@ from typing import TextIO
 from sslsniff.core.errors import counted
 from sslsniff.core.escaping import escape
 from sslsniff.core.sink import Sink, Summary
+from sslsniff.core.statements import without_text
 from sslsniff.forms.text import pieces
 
 _LISTED_CONNECTIONS = 20
@@ -60,6 +61,8 @@ def summary_lines(summary: Summary) -> list[str]:
     """Return the lines with a capture's figures, and its losses by cause and connection."""
     lines = [", ".join(_figures(summary))]
     lines += _handshake_lines(summary)
+    if summary.without_text:
+        lines.append(without_text(summary.without_text, tests_sql=summary.tests_sql))
     if summary.left_out is not None:
         lines.append(f"{counted(summary.left_out, 'connection')} left out by --sample")
     if summary.evictions:

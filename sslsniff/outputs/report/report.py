@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from sslsniff.core.model import Connection, Exchange, Handshake, NotProbed
 from sslsniff.core.sink import FlowControlStall, Sink, Summary
-from sslsniff.core.statements import shown_statement
+from sslsniff.core.statements import operation_of, shown_statement, without_text
 from sslsniff.decoders.messages import Undecoded
 from sslsniff.forms.json.encoded_json import encoded_json
 from sslsniff.forms.model_calls import amount_of
@@ -202,7 +202,7 @@ def _target(exchange: Exchange) -> str | None:
     """Return the target of a request, or the text of a statement; without one, its first word."""
     statement = exchange.statement
     if statement is not None:
-        return cut(shown_statement(statement) or statement.operation or "", _TARGET_CHARACTERS)
+        return cut(shown_statement(statement) or operation_of(statement) or "", _TARGET_CHARACTERS)
     request = exchange.request
     return cut(request.target, _TARGET_CHARACTERS) if request and request.target else None
 
@@ -245,6 +245,9 @@ def _summary(summary: Summary) -> Object:
         "duration_ns": summary.duration_ns,
         "left_out": summary.left_out,
         "evictions": summary.evictions,
+        "without_text": without_text(summary.without_text, tests_sql=summary.tests_sql)
+        if summary.without_text
+        else None,
         "unplaced_bytes": summary.unplaced_bytes,
         "losses": [
             {"cause": loss.cause.value, "events": loss.events, "bytes": loss.bytes}

@@ -9,6 +9,7 @@ from sslsniff.core.errors import counted
 from sslsniff.forms.json.short_lines import ShortExchange
 from sslsniff.forms.model_calls import shown_cost, token_counts
 from sslsniff.forms.text import pieces
+from sslsniff.forms.text.transactions import transaction_remarks
 
 Object = dict[str, Any]
 
@@ -137,7 +138,7 @@ class ExchangeRow:
         if "db" in shown:
             self.is_statement = True
             statement = statements.statement_of(shown["db"])
-            self.method = statement.operation or "?"
+            self.method = statements.operation_of(statement) or "?"
             self.url = statements.shown_statement(statement)
             is_answered = shown["first_byte_ms"] is not None
             status = statements.status_of(statement, shown["error"], is_answered=is_answered)
@@ -196,6 +197,7 @@ def _remark(shown: Object) -> str:
     if "db" in shown:
         statement = statements.statement_of(shown["db"])
         remarks += filter(None, (statements.counts(statement), *statements.remarks(statement)))
+        remarks += transaction_remarks(statement)
     return ", ".join([*remarks, *_faults(shown["missing_bytes"], shown["error"])])
 
 

@@ -22,6 +22,8 @@ class ExchangeList:
         self.expression: Filter | None = None
         self.key: Callable[[ExchangeRow], Any] = lambda row: row.time
         self.is_reversed = False
+        self.without_text = 0
+        """Statements that did not match a filter of SQL, and whose text was not seen."""
         self._store = store
         self._last_number = 0
         self._waiting: deque[ExchangeRow] = deque()
@@ -35,6 +37,7 @@ class ExchangeList:
     def show_matching(self, expression: Filter | None) -> None:
         """List the exchanges that match; None: all."""
         self.expression = expression
+        self.without_text = 0
         self._last_number = 0
         self.rows = []
         self._waiting.clear()
@@ -91,4 +94,7 @@ class ExchangeList:
         assert row.line is not None
         connection = row.connection
         exchange = exchange_of_line(row.line, connection.origin, connection.sni)
-        return expression.matches(exchange)
+        matches = expression.matches(exchange)
+        if expression.tests_sql and not matches and exchange.statement is not None:
+            self.without_text += exchange.statement.lacks_text
+        return matches

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from sslsniff.core.errors import grouped
 from sslsniff.core.escaping import escape
+from sslsniff.core.statements import without_text
 from sslsniff.forms.text import pieces
 from sslsniff.screen.captured.capture_process import PREFIX
 from sslsniff.screen.captured.capture_store import (
@@ -55,6 +56,8 @@ def _state(store: Store, command: str, exit_code: int | None) -> Iterable[ShownL
     summary = store.summary
     if summary is not None:
         yield named_line("summary", ", ".join(_figures(summary)), "bold")
+        if (count := summary.get("statements_without_text")) is not None:
+            yield named_line("SQL", without_text(count, tests_sql=False))
     else:
         yield named_line("so far", grouped(store.ended, "exchange"), "bold")
 

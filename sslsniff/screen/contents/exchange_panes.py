@@ -1,6 +1,7 @@
 """The panes of one exchange: what was sent, messages, the conversation with a model, bytes."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -8,12 +9,13 @@ import orjson
 from sslsniff.core.errors import grouped
 from sslsniff.core.escaping import escape, escape_lines
 from sslsniff.core.model import Body
-from sslsniff.core.statements import shown_parameter
+from sslsniff.core.statements import shown_parameter, shown_statement, statement_of
 from sslsniff.decoders.inner.models.model_apis import answer_so_far
 from sslsniff.forms.model_calls import llm_object, run_text, shown_cost
 from sslsniff.forms.text import pieces
 from sslsniff.forms.text.bodies import body_lines, indent_json
 from sslsniff.forms.text.hexdump import hexdump
+from sslsniff.forms.text.transactions import transaction_remarks
 from sslsniff.screen.captured.capture_rows import ExchangeRow
 from sslsniff.screen.captured.rebuilt_exchanges import data_of, headers_of, nanoseconds
 from sslsniff.screen.widgets.shown_line import (
@@ -63,13 +65,20 @@ def _statement(shown: Object, redacted: Callable[[str], str]) -> Iterator[ShownL
     for name in ("database", "user", "rows", "affected", "code", "error"):
         if shown[name] is not None:
             yield named_line(name, escape(redacted(str(shown[name]))))
+    for remark in transaction_remarks(statement_of(shown)):
+        yield styled_line(remark, LOSS)
     yield from title("Statement")
-    for line in (shown["text"] or "it was not seen").splitlines():
+    for line in (shown["text"] or _unseen(shown)).splitlines():
         yield ShownLine(escape(redacted(line)))
     if shown["parameters"]:
         yield from title("Parameters")
         for number, each in enumerate(shown["parameters"], 1):
             yield named_line(f"${number}", escape(redacted(shown_parameter(each))))
+
+
+def _unseen(shown: Object) -> str:
+    name = shown_statement(replace(statement_of(shown), parameters=None))
+    return f"{name}: its text was not seen" if name else "it has no text"
 
 
 def _facts(row: ExchangeRow, shown: Object | None) -> Iterator[ShownLine]:

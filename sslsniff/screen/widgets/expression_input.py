@@ -30,6 +30,7 @@ _MEANINGS = {
     "hq": "the request's headers",
     "hs": "the response's headers",
     "http": "all",
+    "idle": "idle in a transaction at least so long before it",
     "m": "the method",
     "model": "a model call, by its model",
     "pid": "the process's number",

@@ -78,6 +78,10 @@ def test_objects() -> None:
         "code": None,
         "database": "shop",
         "user": "app",
+        "prepared": "",
+        "idle_ms": None,
+        "transaction_ms": None,
+        "transaction_idle_ms": None,
     }
     assert (first["protocol"], first["request"], first["response"]) == ("postgresql", None, None)
     assert (changed["db"]["rows"], changed["db"]["affected"]) == (None, 1)

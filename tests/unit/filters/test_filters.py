@@ -293,7 +293,9 @@ def test_nothing_matches_what_is_not_known(operator: str) -> None:
     unknown.connection.local = unknown.connection.remote = unknown.ended_ns = None
     unknown.connection.process.comm = ""
     unknown.response = response(None, [(None, None)])  # type: ignore[arg-type]
-    argument = {"c": "7777", "pid": "7777", "slow": "0s", "size": "1"}.get(operator, "[a-z0-9]{2}")
+    argument = {"c": "7777", "pid": "7777", "slow": "0s", "idle": "0s", "size": "1"}.get(
+        operator, "[a-z0-9]{2}"
+    )
     flags = {"a", "e", "q", "s", "websocket"}
     text = f"~{operator}" if operator in flags else f"~{operator} {argument}"
     known = {"s", "proto", "u"}  # the protocol always is, and of a URL that it is https

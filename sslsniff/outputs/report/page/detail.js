@@ -46,12 +46,26 @@ function exchangeFacts(exchange, head) {
     ["Missing", exchange.missingBytes ? `${size(exchange.missingBytes)} of the bodies were not captured` : null],
     ["Warnings", head?.warnings?.join("; ")],
     ["Headers left out", head?.omitted ? `${counted(head.omitted.fields, "field")}, ${size(head.omitted.bytes)}` : null],
+    ...statementFacts(head?.db),
     ["gRPC", grpc ? `${grpc.service}/${grpc.method}: ${grpc.status_name ?? "?"} ${grpc.message ?? ""}` : null],
     ["Protocol", `${exchange.protocol}${exchange.stream === null ? "" : `, stream ${exchange.stream}`}`],
     ["Process", connection.process],
     ["Connection", [connection.id, connection.role, `${connection.local ?? "?"} to ${connection.remote ?? "?"}`, connection.joined ? "joined in the middle" : null].filter(Boolean).join(", ")],
     ["TLS", [connection.library, connection.tls_version, connection.cipher, connection.sni && `SNI ${connection.sni}`, connection.alpn && `ALPN ${connection.alpn}`].filter(Boolean).join(", ")],
   ].filter(([, value]) => value);
+}
+
+// Returns what is known of a statement to a database.
+function statementFacts(db) {
+  if (!db) return [];
+  return [
+    ["Statement", db.text],
+    ["Parameters", db.parameters?.map((each) => JSON.stringify(each)).join(", ")],
+    ["Rows", (db.rows ?? db.affected)?.toLocaleString("en")],
+    ["Database", [db.database, db.user && `user ${db.user}`].filter(Boolean).join(", ")],
+    ["Idle in transaction", db.idle_ms === null ? null : `${duration(db.idle_ms)} before it`],
+    ["Transaction", db.transaction_ms === null ? null : `${duration(db.transaction_ms)} in all, idle ${duration(db.transaction_idle_ms)} of it`],
+  ];
 }
 
 function messagePart(title, message, body, exchange) {

@@ -150,7 +150,7 @@ CASES: dict[str, tuple[list[Step], list[Decoded]]] = {
             (C, execute(8, b"a") + my(0, b"\x19" + LAST_BYTES) + execute(8, b"b")),
             (S, RESULT + my_answer(UNKNOWN)),
         ],
-        [said(["a"]), Decoded(None, None, code="1243")],
+        [said(["a"]), Decoded(None, None, ["b"], code="1243")],
     ),
     "a connection that is reset": (
         [
@@ -159,7 +159,7 @@ CASES: dict[str, tuple[list[Step], list[Decoded]]] = {
             (C, execute(8, b"a") + my(0, b"\x1f") + execute(8, b"b")),
             (S, RESULT + my_answer(MY_OK) + my_answer(UNKNOWN)),
         ],
-        [said(["a"]), Decoded("RESET CONNECTION", None), Decoded(None, None, code="1243")],
+        [said(["a"]), Decoded("RESET CONNECTION", None), Decoded(None, None, ["b"], code="1243")],
     ),
     "a connection that cannot be reset": (
         [
