@@ -15,7 +15,8 @@ _SHORTEST, _LONGEST = 8, 256
 """Shorter values are no ids, such as ``1`` or ``none``."""
 
 _MARK = "traceparent='"
-_COMMENT = re.compile(r"traceparent='([0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2})'")
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+_COMMENT = re.compile(rf"{_MARK}({_TRACEPARENT.pattern})'")
 """In the comment of a statement, as sqlcommenter writes it."""
 
 
@@ -70,6 +71,9 @@ ID_FIELDS: dict[str, Callable[[str], Iterator[str]]] = {
 
 
 _RANKS = {name: rank for rank, name in enumerate(ID_FIELDS)}
+_UNNAMED = ""
+"""The name where it was not seen: a field of HTTP/2 whose name was sent before the capture began
+(RFC 7541 section 6.2). Values are looked up without their names, so it counts as any."""
 
 
 class FoundIds(NamedTuple):
@@ -92,22 +96,27 @@ def request_ids(exchange: Exchange) -> FoundIds:
 
 
 def _in_headers(headers: Headers) -> FoundIds:
-    found = []
+    found: list[RequestId] = []
     may_have_more = headers.omitted is not None
     for name, value in headers:
-        if name is None:
-            may_have_more = True
-            continue
-        read = ID_FIELDS.get(name.lower())
-        if read is None:
+        lower = _UNNAMED if name is None else name.lower()
+        if lower and lower not in ID_FIELDS:
             continue
         if value is None:
             may_have_more = True
         elif _SHORTEST <= len(value) <= _LONGEST:
-            found += [RequestId(name.lower(), each) for each in read(value)]
+            found += _ids_of(lower, value)
     if len(found) > 1:
-        found.sort(key=lambda each: _RANKS[each.name])
+        found.sort(key=lambda each: _RANKS.get(each.name, len(_RANKS)))
     return FoundIds(found, may_have_more)
+
+
+def _ids_of(name: str, value: str) -> list[RequestId]:
+    if not name:
+        if not _TRACEPARENT.fullmatch(value):
+            return [RequestId(_UNNAMED, value)]
+        name = "traceparent"
+    return [RequestId(name, each) for each in ID_FIELDS[name](value)]
 
 
 def _in_sql(text: str) -> FoundIds:
@@ -117,5 +126,4 @@ def _in_sql(text: str) -> FoundIds:
     if len(values) != 1:  # none, or several statements at once, of several requests
         return _NONE
     (value,) = values
-    ids = [RequestId("traceparent", each) for each in ID_FIELDS["traceparent"](value)]
-    return FoundIds(ids, may_have_more=False)
+    return FoundIds(_ids_of("traceparent", value), may_have_more=False)

@@ -6,7 +6,6 @@ It is known only if no other request with this id was open in the process at tha
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from sslsniff.request_tree.request_ids import RequestId
 from sslsniff.request_tree.tree_node import ProcessKey, TreeNode
 
 _MOST_ALIKE = 64
@@ -34,12 +33,12 @@ class ServedRequests:
     """Knows the requests that processes serve, or have served, by their ids."""
 
     def __init__(self) -> None:
-        self._by_id: dict[tuple[ProcessKey, RequestId], _Alike] = {}
+        self._by_id: dict[tuple[ProcessKey, str], _Alike] = {}
         self._partly_seen: dict[ProcessKey, dict[int, TreeNode]] = {}
 
     def add(self, node: TreeNode) -> None:
         """Add a request that a process serves."""
-        for each in node.ids:
+        for each in _values(node):
             alike = self._by_id.setdefault((node.process, each), _Alike())
             if len(alike.nodes) < _MOST_ALIKE:
                 alike.nodes.append(node)
@@ -50,7 +49,7 @@ class ServedRequests:
 
     def forget(self, node: TreeNode) -> None:
         """Forget a request."""
-        for each in node.ids:
+        for each in _values(node):
             key = node.process, each
             alike = self._by_id[key]
             if node in alike.nodes:
@@ -69,7 +68,7 @@ class ServedRequests:
         """Return the request that ``node`` was made for, and the name of the id."""
         fitting: list[TreeNode] | None = None
         for each in node.ids:
-            alike = self._by_id.get((node.process, each))
+            alike = self._by_id.get((node.process, each.value))
             if alike is None:
                 continue
             if alike.others:
@@ -80,9 +79,10 @@ class ServedRequests:
                 if one.was_open_at(node.started_ns)
                 and one.parent_node is not node  # it asked itself
                 and (fitting is None or one in fitting)
+                and (each.name or _names(one, each.value))
             ]
             if len(found) == 1 and not self._may_be_another(node, found[0]):
-                return found[0], each.name
+                return found[0], each.name or _names(found[0], each.value)
             fitting = found or fitting
         return Unknown.NO_ID if fitting is None else Unknown.SEVERAL
 
@@ -92,3 +92,12 @@ class ServedRequests:
             each is not found and each.was_open_at(node.started_ns)
             for each in self._partly_seen.get(node.process, {}).values()
         )
+
+
+def _values(node: TreeNode) -> set[str]:
+    return {each.value for each in node.ids}
+
+
+def _names(node: TreeNode, value: str) -> str:
+    """Return the name of a field of ``node`` with this id; empty if its name was not seen."""
+    return next((each.name for each in node.ids if each.value == value and each.name), "")
