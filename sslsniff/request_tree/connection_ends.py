@@ -16,6 +16,7 @@ Requests and statements must be equal in all cases.
 """
 
 from dataclasses import dataclass, field
+from itertools import islice
 
 from sslsniff.core.model import Address, Connection, Process
 from sslsniff.decoders.messages import Side
@@ -23,6 +24,8 @@ from sslsniff.request_tree.tree_node import FOREVER_NS, TreeNode
 
 _Addresses = tuple[Address, Address]
 """Those of the client and of the server."""
+
+_MOST_LOOKED_AT = 64
 
 
 @dataclass(slots=True, eq=False)
@@ -64,6 +67,8 @@ class ConnectionEnds:
     def __init__(self) -> None:
         self._ends: dict[str, ConnectionEnd] = {}
         self._clients: dict[_Addresses, list[ConnectionEnd]] = {}
+        self._unknown: dict[str, ConnectionEnd] = {}
+        """Clients' ends whose addresses are not known yet, by the ids of their connections."""
 
     def add(self, node: TreeNode, connection: Connection) -> None:
         """Add an exchange that has begun, as the next one of its connection."""
@@ -97,6 +102,8 @@ class ConnectionEnds:
     def seen_by_client(self, served: TreeNode) -> TreeNode | None:
         """Return the exchange of the client that is the one that a server saw; None: not known."""
         end = served.end
+        if self._unknown:
+            self._note_new_addresses()
         peer = self._peer(served, end) if end is not None else None
         if end is None or peer is None:
             return None
@@ -110,15 +117,20 @@ class ConnectionEnds:
     def _note_addresses(self, end: ConnectionEnd) -> None:
         connection = end.connection
         local, remote = connection.local, connection.remote
-        addresses = (local, remote) if local is not None and remote is not None else None
-        if addresses == end.addresses:
-            return
-        self._forget_addresses(end)
-        end.addresses = addresses
-        if addresses is not None:
-            self._clients.setdefault(addresses, []).append(end)
+        if local is None or remote is None:
+            self._unknown[connection.id] = end
+        elif (local, remote) != end.addresses:
+            self._forget_addresses(end)
+            end.addresses = local, remote
+            self._clients.setdefault(end.addresses, []).append(end)
+
+    def _note_new_addresses(self) -> None:
+        """Note addresses that became known; those of the newest connections are looked at."""
+        for end in [*islice(reversed(self._unknown.values()), _MOST_LOOKED_AT)]:
+            self._note_addresses(end)
 
     def _forget_addresses(self, end: ConnectionEnd) -> None:
+        self._unknown.pop(end.connection.id, None)
         known = self._clients.get(end.addresses) if end.addresses is not None else None
         if known is not None and end.addresses is not None:
             known.remove(end)

@@ -15,6 +15,7 @@ from tests.workload.servers import Certificate
 
 pytestmark = pytest.mark.heavy  # Go
 
+IDS = ("traceparent", "x-request-id")
 AT_ONCE = 100
 COUNT = int(os.environ.get("SSLSNIFF_ORDERS", "1000"))
 
@@ -22,9 +23,10 @@ Object = dict[str, Any]
 
 
 class Edges(NamedTuple):
-    """What was found of the edges that there are.
+    """How many edges there are and were found, by kind, and those that are wrong.
 
-    By kind: ``connection``, or the name of the process that asked another one.
+    A kind is ``connection``, or the name of a process that asked another one for a request that it
+    served; there, only those count whose ids were seen.
     """
 
     there: Counter[str]
@@ -44,6 +46,18 @@ def name_of(each: Object) -> str | None:
     return str(each["request"]["body"].get("text")) if each["request"] else None
 
 
+def has_id(each: Object) -> bool:
+    """Say whether a request or a statement has an id."""
+    if each.get("db") is not None:
+        return "traceparent" in each["db"]["text"]
+    return any(name and name.lower() in IDS for name, _ in each["request"]["headers"])
+
+
+def was_seen(each: Object) -> bool:
+    """Say whether all values of a header are known: none was sent before the capture began."""
+    return all(value is not None for _, value in each["request"]["headers"])
+
+
 def edges(captured: Captured) -> Edges:
     """Compare the edges with those that the contents of the exchanges prove."""
     by_id = {each["id"]: each for each in captured.exchanges}
@@ -56,13 +70,13 @@ def edges(captured: Captured) -> Edges:
         name = name_of(each)
         is_end = each["role"] == "server"
         kind = "connection" if is_end else each["comm"]
-        where = "client" if is_end else "comm"  # the other end, or the same process
+        where = "client" if is_end else "pid"  # the other end, or the same process
         above = [
             other
             for other in by_name[name]
             if name and other["role"] != each["role"] and other[where] == each[where]
         ]
-        made.there[kind] += bool(above)
+        made.there[kind] += any(is_end or (has_id(each) and was_seen(other)) for other in above)
         if each["parent"] is not None:
             made.found[kind] += 1
             parent = by_id.get(each["parent"])
@@ -83,7 +97,7 @@ def ordered(certificate: Certificate, folder: Path, sniff: Sniff, *ids: str) -> 
         pids = [f"--pid={pid}" for pid in orders.pids.values()]
         with sniff("--tree", *pids) as sniffer:
             orders.order(COUNT)
-            captured = sniffer.stop()
+            captured: Captured = sniffer.stop()
     assert captured.summary["lost_bytes"] == 0
     names = {name_of(each) for each in captured.exchanges if each["comm"] == "postgres"}
     assert len([each for each in names if each and each.startswith("sku-")]) == COUNT
@@ -100,8 +114,10 @@ def test_with_ids(
     assert not found.wrong
     assert found.there["connection"] >= 4 * COUNT
     assert found.share("connection") >= 0.99
-    assert found.share("nginx", "python") >= 0.99
+    assert found.there["python3"] == COUNT
+    assert found.share("nginx", "python3") >= 0.99
     if "traceparent" in ids:  # the only id in statements
+        assert found.there["stock-1.27.4-pl"] == COUNT
         assert found.share("stock-1.27.4-pl") >= 0.99
 
 

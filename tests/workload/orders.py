@@ -1,4 +1,4 @@
-"""A system of several processes: nginx, a service in Python, one in Go, and PostgreSQL, all over TLS."""
+"""A system of several processes over TLS: nginx, a service in Python, one in Go, PostgreSQL."""
 
 import contextlib
 import subprocess

@@ -2,8 +2,8 @@
 
     python order_service.py CERTIFICATE KEY PORT_OF_STOCK
 
-POST /orders asks POST /stock with the same body, and passes on ``x-request-id`` and ``traceparent``, the
-latter with a span of its own. Meanwhile a job of its own asks the same.
+POST /orders asks POST /stock with the same body, and passes on ``x-request-id`` and
+``traceparent``, the latter with a span of its own. Meanwhile a job of its own asks the same.
 """
 
 import asyncio

@@ -63,7 +63,7 @@ func main() {
 
 func job(database *sql.DB) {
 	for number := 0; ; number++ {
-		database.ExecContext(context.Background(), "UPDATE stock SET reserved = 0 WHERE sku = $1", fmt.Sprintf("job-%d", number))
+		database.ExecContext(context.Background(), "UPDATE stock SET reserved = 0 WHERE sku = $1", fmt.Sprintf("restock-%d", number))
 		time.Sleep(3 * time.Millisecond)
 	}
 }
