@@ -22,6 +22,7 @@ _SCRIPTS = (  # in the order in which they use each other
     "detail.js",
     "exchanges.js",
     "runs.js",
+    "trees.js",
     "sections.js",
 )
 
