@@ -150,7 +150,7 @@ def filtered(asked: Asked, sinks: list[Sink]) -> list[Sink]:
         return sinks
     from sslsniff.filters.filtered import FilteredSink
 
-    return [FilteredSink(expression, sinks)]
+    return [FilteredSink(expression, sinks, whole_trees=asked[TREE])]
 
 
 def annotated(asked: Asked, sinks: list[Sink], *, sees_all: bool = True) -> list[Sink]:

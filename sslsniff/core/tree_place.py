@@ -15,7 +15,8 @@ CONNECTION = "connection"
 class TreePlace:
     """The place of an exchange in a tree. Exchanges of a tree come one after the other.
 
-    ``id``: that of the exchange, the id of its connection and a running number.
+    ``id``: that of the exchange, the id of its connection and a running number. ``tree``: the
+    number of the tree.
     ``parent``: the id of the exchange that it belongs to; ``evidence``: what proves that:
     ``CONNECTION``, or the name of the header field with the id that both have.
     ``depth``: how far it is below the first of its tree. ``other_end``: the same exchange as the
@@ -26,6 +27,7 @@ class TreePlace:
     id: str
     parent: str | None = None
     evidence: str | None = None
+    tree: int = 0
     depth: int = 0
     other_end: "Exchange | None" = None
     is_other_end: bool = False

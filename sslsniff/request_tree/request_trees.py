@@ -137,7 +137,7 @@ class RequestTrees:
         parent, evidence = self._parent(node)
         if parent is not None and not parent.is_below(node):
             node.parent_node, node.parent, node.evidence = parent, parent.id, evidence
-            parent.children.append(node)
+            parent.add_child(node)
             if evidence == CONNECTION:
                 parent.served = node
                 self.counts.ends += 1
@@ -186,13 +186,13 @@ class RequestTrees:
         nodes = [*_in_order(first)]
         exchanges = [node.exchange for node in nodes if node.exchange is not None]
         for node in nodes:
-            node.members = exchanges
+            node.members, node.tree = exchanges, self.counts.trees
             node.other_end = node.served.exchange if node.served is not None else None
         self._show(exchanges)
         for node in nodes:
             node.is_shown = True
             node.exchange = node.other_end = None
-            node.members, node.children, node.served = (), [], None
+            node.members, node.children, node.served = (), None, None
             self._waiting -= 1
             self._waiting_bytes -= node.held_bytes
         self._shown += nodes
@@ -218,13 +218,13 @@ def _in_order(first: TreeNode) -> Iterator[TreeNode]:
     while waiting:
         node = waiting.pop()
         yield node
-        children = [each for each in node.children if not each.is_shown]
+        children = [*node.waiting_children()]
         served = node.served
         if served is not None and served in children:
             served.depth, served.is_other_end = node.depth, True
             yield served
             children.remove(served)
-            children += [each for each in served.children if not each.is_shown]
+            children += served.waiting_children()
         children.sort(key=lambda each: (each.started_ns, each.id), reverse=True)
         for each in children:
             each.depth = node.depth + 1

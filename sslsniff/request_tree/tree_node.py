@@ -1,6 +1,7 @@
 """An exchange as the tree of requests knows it."""
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sslsniff.core.model import Exchange
@@ -35,15 +36,27 @@ class TreeNode(TreePlace):
     stream: int | None = None
     started_ns: int = 0
     ended_ns: int = FOREVER_NS
-    ids: list[RequestId] = field(default_factory=list)
+    ids: Sequence[RequestId] = ()
     may_have_more_ids: bool = False
     digest: int | None = None
     parent_node: "TreeNode | None" = None
-    children: "list[TreeNode]" = field(default_factory=list)
+    children: "list[TreeNode] | None" = None
     served: "TreeNode | None" = None
     is_joined: bool = False
     is_shown: bool = False
     held_bytes: int = 0
+
+    def add_child(self, node: "TreeNode") -> None:
+        """Add an exchange that belongs to this one."""
+        if self.children is None:
+            self.children = []
+        self.children.append(node)
+
+    def waiting_children(self) -> "Iterator[TreeNode]":
+        """Yield what belongs to it and was not shown."""
+        for each in self.children or ():
+            if not each.is_shown:
+                yield each
 
     @property
     def key(self) -> int:

@@ -6,8 +6,7 @@ const MOST_TREES = 1000;
 const treeOf = new Map();
 for (const row of exchanges) {
   const before = treeOf.get(exchanges[row.number - capture.dropped.rows - 1]);
-  const continues = before && (row.depth > 0 || row.isOtherEnd);
-  const tree = continues ? before : [];
+  const tree = before && row.tree !== null && before[0].tree === row.tree ? before : [];
   tree.push(row);
   treeOf.set(row, tree);
 }
@@ -15,7 +14,7 @@ for (const row of exchanges) {
 // Returns the server's view of the same exchange, where both ends of the connection were watched.
 function otherEndOf(row) {
   const after = exchanges[row.number - capture.dropped.rows + 1];
-  return !row.isOtherEnd && after?.isOtherEnd ? after : null;
+  return !row.isOtherEnd && after?.isOtherEnd && after.tree === row.tree ? after : null;
 }
 
 // Returns the rows that belong to this one: those below it until the next one beside it.
