@@ -53,13 +53,12 @@ def test_lines_have_what_belongs_to_a_request_below_it() -> None:
     text = io.StringIO()
     pass_on(order(), TerminalSink(text), SummarySink(text))
     lines = text.getvalue().splitlines()
-    assert lines[0].endswith("https://host/front")
-    assert lines[1].endswith("  └─ https://host/upstream  = program[200] 96.0 ms")
-    assert lines[2].endswith("  SELECT 1")
-    assert "└" not in lines[2], "no id: it is left apart"
-    assert (
-        lines[4] == "2 trees: 1 joined to a request by an id, 1 seen at both ends of a connection"
-    )
+    assert lines[0].endswith("  SELECT 1")
+    assert "└" not in lines[0], "no id: it is left apart"
+    assert lines[1].endswith("https://host/front")
+    assert lines[2].endswith("  └─ https://host/upstream  = program[200] 96.0 ms")
+    counts = "2 trees: 1 joined to a request by an id, 1 seen at both ends of a connection"
+    assert lines[4] == counts
 
 
 def test_json_names_the_parent_of_each_exchange() -> None:
@@ -69,10 +68,10 @@ def test_json_names_the_parent_of_each_exchange() -> None:
     found = [line for line in lines if line["type"] == "exchange"]
     front, asked, served, sent = map(id_of, made)
     assert [(each["id"], each["parent"], each.get("evidence")) for each in found] == [
+        (sent, None, None),
         (front, None, None),
         (asked, front, "x-request-id"),
         (served, asked, "connection"),
-        (sent, None, None),
     ]
     assert lines[-1]["trees"] == {"trees": 2, "ends": 1, "joined": 1, "ambiguous": 0, "too_old": 0}
     closed = [n for n, line in enumerate(lines) if line.get("event") == "closed"]
