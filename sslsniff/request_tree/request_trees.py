@@ -104,6 +104,13 @@ class RequestTrees:
         while self._waiting > MOST_WAITING or self._waiting_bytes > MOST_WAITING_BYTES:
             self._show_oldest()
 
+    def show_now(self, exchange: Exchange) -> None:
+        """Show an exchange that has ended, with its tree as far as it is known."""
+        node = exchange.tree
+        if isinstance(node, TreeNode) and not node.is_shown:
+            self._join(self._now_ns, node)
+            self._show_tree(_first_of(node))
+
     def close(self, connection: Connection, time_ns: int) -> None:
         """Note that a connection ended, after its exchanges."""
         self._ends.close(connection, time_ns)

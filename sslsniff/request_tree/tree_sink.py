@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from sslsniff.core.fan_out import FanOut
-from sslsniff.core.model import Connection, Exchange
+from sslsniff.core.model import Connection, Exchange, InnerMessage
 from sslsniff.core.sink import DeliveryCount, Sink, Summary
 from sslsniff.decoders.messages import Side
 from sslsniff.request_tree.request_trees import RequestTrees
@@ -38,6 +38,12 @@ class TreeSink(FanOut):
         connection = exchange.connection.id
         self._waiting[connection] = self._waiting.get(connection, 0) + 1
         self._trees.end(exchange)
+
+    def message(self, inner: InnerMessage) -> None:
+        """See ``Sink``: an exchange that became a WebSocket comes before its messages."""
+        if inner.exchange is not None and inner.exchange.ended_ns is not None:
+            self._trees.show_now(inner.exchange)
+        super().message(inner)
 
     def unknown(self, connection: Connection, side: Side, first: bytes, time_ns: int) -> None:
         """See ``Sink``."""

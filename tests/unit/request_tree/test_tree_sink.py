@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from sslsniff.core.model import Address, Connection, Exchange
+from sslsniff.core.model import Address, Connection, Exchange, InnerMessage
 from sslsniff.core.sink import Sink, Summary
-from sslsniff.decoders.messages import Side
+from sslsniff.decoders.messages import Side, WebSocketMessage
 from sslsniff.filters.filtered import FilteredSink
 from sslsniff.filters.filters import parse
 from sslsniff.forms.json.json_lines import JsonSink
@@ -87,6 +87,18 @@ def test_a_filter_shows_whole_trees_if_asked(whole: bool) -> None:
     pass_on(order(), filtered)
     shown = [line.rsplit("/", 1)[-1].split()[0] for line in text.getvalue().splitlines()]
     assert shown == (["front", "upstream"] if whole else ["upstream"])
+
+
+def test_a_websocket_comes_before_its_messages() -> None:
+    text, (front, *_) = io.StringIO(), order()
+    sink = TreeSink([TerminalSink(text)])
+    sink.began(front)
+    sink.exchange(front)
+    message = WebSocketMessage(1, Side.CLIENT, b"hello", 5, opcode="text")
+    sink.message(InnerMessage(front.connection, front, message, front.ended_ns or 0, 1))
+    first, second = text.getvalue().splitlines()
+    assert first.endswith("/front")
+    assert "hello" in second
 
 
 def test_what_is_shown_apart_says_what_it_is_part_of() -> None:
