@@ -34,6 +34,7 @@ from sslsniff.outputs.lines import options as lines
 from sslsniff.outputs.lines.frame_lines import FrameLines
 from sslsniff.outputs.lines.terminal import TerminalSink
 from sslsniff.outputs.packets.options import PACKETS
+from sslsniff.request_tree.options import TREE
 from sslsniff.settings.asked import Asked
 from sslsniff.settings.option import Option
 from sslsniff.statistics.options import GROUP_BY, SORT_BY, wants_statistics
@@ -117,7 +118,7 @@ def open_sinks(
     sinks += other_sinks(asked, opening)
     for sink in sinks:
         closing.callback(sink.close)
-    shown = annotated(asked, filtered(asked, sinks))
+    shown = annotated(asked, in_trees(asked, sinks))
     status_to = inherited_fd(STATUS_TO)
     if status_to is not None and capture is not None:
         from sslsniff.outputs.status.status_lines import StatusLines
@@ -131,6 +132,17 @@ def other_sinks(asked: Asked, opening: Opening) -> list[Sink]:
     return [each.open(asked, opening) for each in OUTPUTS if each.is_wanted(asked)]
 
 
+def in_trees(asked: Asked, sinks: list[Sink]) -> list[Sink]:
+    """Return ``sinks`` behind the filter; those that want trees behind what makes them."""
+    joined = [each for each in sinks if asked[TREE] or each.wants_trees]
+    if not joined:
+        return filtered(asked, sinks)
+    from sslsniff.request_tree.tree_sink import TreeSink
+
+    others = [each for each in sinks if each not in joined]
+    return [*(filtered(asked, others) if others else ()), TreeSink(filtered(asked, joined))]
+
+
 def filtered(asked: Asked, sinks: list[Sink]) -> list[Sink]:
     """Return ``sinks`` behind the filter that is asked for, if there is one."""
     expression = parse_filter(asked)
@@ -138,7 +150,7 @@ def filtered(asked: Asked, sinks: list[Sink]) -> list[Sink]:
         return sinks
     from sslsniff.filters.filtered import FilteredSink
 
-    return [FilteredSink(expression, sinks)]
+    return [FilteredSink(expression, sinks, whole_trees=asked[TREE])]
 
 
 def annotated(asked: Asked, sinks: list[Sink], *, sees_all: bool = True) -> list[Sink]:

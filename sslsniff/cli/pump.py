@@ -74,8 +74,6 @@ def pump(
                         now_ns = builder.last_ns
                     else:
                         builder.tick(now_ns)
-                    if served is not None:
-                        served.tick(now_ns)
                     if control.to_show:
                         control.to_show = False
                         _show_open(builder.open_exchanges(), now_ns)

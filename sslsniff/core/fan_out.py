@@ -33,6 +33,8 @@ class FanOut(Sink):
         self._frames = frames
         # Chunks and exchanges are many: only sinks that override the hook are called.
         self._chunk_hooks = [sink.chunk for sink in sinks if type(sink).chunk is not Sink.chunk]
+        self._began_hooks = [sink.began for sink in sinks if type(sink).began is not Sink.began]
+        self._tick_hooks = [sink.tick for sink in sinks if type(sink).tick is not Sink.tick]
         self._exchange_hooks = [
             sink.exchange for sink in sinks if type(sink).exchange is not Sink.exchange
         ]
@@ -54,6 +56,17 @@ class FanOut(Sink):
         """See ``Sink``: the consumer of the only sink that wants plaintext; None if several do."""
         wanting = [sink for sink in self._sinks if sink.wants_plaintext]
         return wanting[0].consumer(connection, direction) if len(wanting) == 1 else None
+
+    def began(self, exchange: Exchange) -> None:
+        """See ``Sink``."""
+        for report in self._began_hooks:
+            if self._wants(exchange.stream):
+                report(exchange)
+
+    def tick(self, now_ns: int) -> None:
+        """See ``Sink``."""
+        for report in self._tick_hooks:
+            report(now_ns)
 
     def exchange(self, exchange: Exchange) -> None:
         """See ``Sink``."""

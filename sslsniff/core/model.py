@@ -13,6 +13,7 @@ from typing import NamedTuple, Self
 
 from sslsniff.core.handshakes import HandshakeEnd, HandshakeFacts
 from sslsniff.core.losses import LossCause
+from sslsniff.core.tree_place import TreePlace
 from sslsniff.decoders.databases.statement import Statement
 from sslsniff.decoders.inner.models.model_call import ModelCall
 from sslsniff.decoders.messages import Header, Headers, Omitted, Side, StreamMessage
@@ -331,6 +332,7 @@ class Exchange:
     ``omitted``: header fields that are not stored. ``model_call``: by a client of models or MCP.
     ``statement``: to a database, without request and response.
     ``place``: that of its end in Kafka, ``TOPIC/PARTITION/OFFSET/NUMBER``; no other has the same.
+    ``tree``: where it is in the tree of its request; None: trees are not asked for.
     """
 
     connection: Connection
@@ -350,6 +352,7 @@ class Exchange:
     model_call: ModelCall | None = None
     statement: Statement | None = None
     place: str | None = None
+    tree: TreePlace | None = None
 
     @property
     def is_websocket(self) -> bool:

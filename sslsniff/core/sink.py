@@ -48,6 +48,22 @@ class HandshakeCounts:
 
 
 @dataclass(slots=True)
+class TreeCounts:
+    """What was joined. ``trees``: how many there are, also of one exchange only.
+
+    ``ends``: exchanges that both ends of a connection saw. ``joined``: those that a process made
+    for a request that it served. ``ambiguous``: left apart, as several requests with their id fit;
+    ``too_old``: as those that may fit were forgotten.
+    """
+
+    trees: int = 0
+    ends: int = 0
+    joined: int = 0
+    ambiguous: int = 0
+    too_old: int = 0
+
+
+@dataclass(slots=True)
 class Summary:
     """The figures of a whole capture.
 
@@ -59,6 +75,7 @@ class Summary:
     ``not_probed``: None in capture files. ``began_ns``: when the first connection was seen.
     ``without_text``: statements to databases whose text was not seen. ``tests_sql``: whether a
     filter tests such texts.
+    ``trees``: None if they are not asked for.
     """
 
     exchanges: int | None = None
@@ -79,6 +96,7 @@ class Summary:
     handshakes: HandshakeCounts = field(default_factory=HandshakeCounts)
     without_text: int = 0
     tests_sql: bool = False
+    trees: TreeCounts | None = None
 
 
 class FlowControlStall(NamedTuple):
@@ -116,6 +134,9 @@ class Sink:
     wants_stalls = False
     """Whether flow-control stalls are wanted also where frames are not asked for."""
 
+    wants_trees = False
+    """Whether exchanges are wanted in trees also where lines are not."""
+
     def opened(self, connection: Connection, time_ns: int) -> None:
         """Handle a connection that is seen for the first time."""
 
@@ -125,6 +146,9 @@ class Sink:
     def consumer(self, connection: Connection, direction: Direction) -> Consumer | None:
         """Return the fast path's consumer of the next bytes; None: pass them as chunks."""
         return None
+
+    def began(self, exchange: Exchange) -> None:
+        """Handle an exchange that begins: the head of its request or its statement is known."""
 
     def exchange(self, exchange: Exchange) -> None:
         """Handle an exchange that ended."""
@@ -167,6 +191,9 @@ class Sink:
 
     def summary(self, summary: Summary) -> None:
         """Handle the figures of the whole capture; after it come only ``flush`` and ``close``."""
+
+    def tick(self, now_ns: int) -> None:
+        """Handle that it is ``now_ns``, by the clock of the events."""
 
     def flush(self) -> None:
         """Write what is buffered; called when the source pauses."""

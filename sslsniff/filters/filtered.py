@@ -52,13 +52,25 @@ class _WaitingHook:
 
 
 class FilteredSink(Sink):
-    """Passes to ``sinks`` what ``expression`` matches; the summary says how much that was."""
+    """Passes to ``sinks`` what ``expression`` matches; the summary says how much that was.
+
+    ``whole_trees``: also all exchanges of a tree of which one matches.
+    """
 
     def __init__(
-        self, expression: Filter, sinks: Sequence[Sink], *, waiting_bytes: int = WAITING_BYTES
+        self,
+        expression: Filter,
+        sinks: Sequence[Sink],
+        *,
+        waiting_bytes: int = WAITING_BYTES,
+        whole_trees: bool = False,
     ) -> None:
         self._expression = expression
         self._sinks = sinks
+        self._whole_trees = whole_trees
+        self._tree: Sequence[Exchange] = ()
+        """The last tree; ``_tree_matches``: one of its exchanges does."""
+        self._tree_matches = False
         self.wants_bodies = expression.wants_bodies or any(sink.wants_bodies for sink in sinks)
         self.wants_plaintext = any(sink.wants_plaintext for sink in sinks)
         self.wants_stalls = any(sink.wants_stalls for sink in sinks)
@@ -112,7 +124,7 @@ class FilteredSink(Sink):
 
     def exchange(self, exchange: Exchange) -> None:
         """See ``Sink``."""
-        if self._expression.matches(exchange):
+        if self._matches(exchange):
             self._shown += 1
             self._admit(exchange.connection)
             self._call(lambda sink: sink.exchange(exchange))
@@ -167,6 +179,15 @@ class FilteredSink(Sink):
     def flush(self) -> None:
         """See ``Sink``."""
         self._call(lambda sink: sink.flush())
+
+    def _matches(self, exchange: Exchange) -> bool:
+        """Say whether an exchange is passed on: it matches, or one of its tree does, if asked."""
+        members = exchange.tree.members if exchange.tree is not None else ()
+        if not self._whole_trees or len(members) < 2:
+            return self._expression.matches(exchange)
+        if members is not self._tree:
+            self._tree, self._tree_matches = members, any(map(self._expression.matches, members))
+        return self._tree_matches
 
     def _call(self, hook: _Hook) -> None:
         for sink in self._sinks:

@@ -7,6 +7,7 @@ from sslsniff.destinations.options import OUTPUT
 from sslsniff.destinations.output_files import STANDARD_OUTPUT
 from sslsniff.outputs.lines import options as lines
 from sslsniff.redaction.options import NO_REDACT, REDACT
+from sslsniff.request_tree.options import TREE
 from sslsniff.settings.asked import Asked, Rule
 from sslsniff.settings.option import Option, flag
 from sslsniff.statistics.options import GROUP_BY, STATS
@@ -15,7 +16,7 @@ TUI = flag("--tui", "a screen with lists, details and figures, as sslsniff top (
 
 _SHOWN: tuple[Option[Any], ...] = (
     *(lines.VERBOSE, lines.JSON, lines.CHUNKS, lines.HEXDUMP, lines.PRINT),
-    *(OUTPUT, lines.FRAMES, STATS, GROUP_BY, lines.QUIET),
+    *(OUTPUT, TREE, lines.FRAMES, STATS, GROUP_BY, lines.QUIET),
 )
 _COMPRESSED = (".gz", ".zst", ".xz", ".bz2", ".lz4")
 

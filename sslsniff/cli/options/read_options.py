@@ -17,6 +17,7 @@ from sslsniff.outputs.otlp.output import OTLP
 from sslsniff.outputs.parquet.output import FOLDER, PARQUET, SECONDS
 from sslsniff.outputs.report.output import REPORT
 from sslsniff.redaction import options as redaction
+from sslsniff.request_tree.options import TREE
 from sslsniff.settings import values
 from sslsniff.settings.asked import Asked
 from sslsniff.settings.option import Group, Kind, Option, flag, value
@@ -62,6 +63,8 @@ def _jobs_write_lines(asked: Asked) -> str | None:
     given = next((each.option.name for each in OUTPUTS if each.is_wanted(asked)), None)
     if given is None and statistics.wants_statistics(asked):
         given = statistics.STATS.name
+    if given is None and asked[TREE]:
+        given = TREE.name
     if given is None and (asked[redaction.REDACT] or asked[redaction.PATTERNS]):
         given = redaction.REDACT.name
     if given is not None:

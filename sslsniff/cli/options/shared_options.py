@@ -9,6 +9,7 @@ from sslsniff.filters.options import FILTER
 from sslsniff.model_calls.options import PRICES
 from sslsniff.outputs.lines import options as lines
 from sslsniff.redaction import options as redaction
+from sslsniff.request_tree.options import TREE
 from sslsniff.settings.asked import Asked
 from sslsniff.settings.option import Option
 from sslsniff.statistics import options as statistics
@@ -27,7 +28,8 @@ FILTERS = {
 """Options of other tools -> a filter that does the same."""
 
 OUTPUT_OPTIONS: tuple[Option[Any], ...] = (
-    *(lines.VERBOSE, lines.JSON, TUI, lines.CHUNKS, lines.FRAMES, lines.STREAM, lines.PROTO_SET),
+    *(lines.VERBOSE, lines.JSON, TREE, TUI, lines.CHUNKS, lines.FRAMES, lines.STREAM),
+    lines.PROTO_SET,
     *(lines.HEXDUMP, destinations.OUTPUT),
     *(option for each in OUTPUTS for option in each.options),
     *(lines.PRINT, lines.QUIET),

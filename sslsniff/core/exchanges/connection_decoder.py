@@ -253,12 +253,15 @@ class ConnectionDecoder:
     def _on_request_head(self, message: messages.RequestHead) -> None:
         stream, headers, whole = message.stream, message.headers, message.whole
         opened = self._open.get(stream)
+        is_new = opened is None
         if opened is None:
             opened = self._open_exchange(stream, message.version.lower())
         method, scheme, authority = message.method, message.scheme, message.authority
         opened.exchange.request = Request(
             method, message.target, scheme, authority, headers, NO_BODY, [], self._scheme
         )
+        if is_new:
+            self._sink.began(opened.exchange)
         if message.warnings:
             opened.add_warnings(message.warnings)
         if headers.omitted is not None:
@@ -275,6 +278,7 @@ class ConnectionDecoder:
             # The request, which names the version of HTTP/1, was not seen.
             is_http2 = message.version == HTTP2_VERSION
             opened = self._open_exchange(stream, _HTTP2 if is_http2 else "http/1.1")
+            self._sink.began(opened.exchange)
         exchange, whole = opened.exchange, message.whole
         is_last = whole is not None and exchange.sent_ns is not None and not opened.in_doubt
         body = self._room.whole_body(whole) if whole and is_last else NO_BODY
@@ -370,6 +374,7 @@ class ConnectionDecoder:
         opened.exchange.statement = statement
         opened.exchange.sent_ns = self._now_ns
         self._transaction.begin_statement(statement, self._now_ns)
+        self._sink.began(opened.exchange)
         self._count_head(opened, statement.held_bytes)
 
     def _on_statement_answer(self, message: messages.StatementAnswer) -> None:

@@ -121,7 +121,7 @@ class ExchangeBuilder:
     def tick(self, now_ns: int) -> None:
         """Report unrecognised protocols and flow-control stalls that last for long enough."""
         self._now_ns = now_ns
-        self._unrecognised.tick(now_ns)
+        self._fan_out.tick(now_ns)
         self._stalls.tick(now_ns)
 
     def open_exchanges(self) -> list[Exchange]:

@@ -19,6 +19,7 @@ from sslsniff.core.model import (
 )
 from sslsniff.core.sink import FlowControlStall
 from sslsniff.core.statements import db_object
+from sslsniff.core.tree_place import TreePlace
 from sslsniff.decoders.content import codings
 from sslsniff.decoders.messages import (
     Frame,
@@ -127,6 +128,8 @@ class JsonSink(JsonSummary):
         }
         if exchange.place is not None:
             fields["place"] = exchange.place
+        if exchange.tree is not None:
+            fields |= _tree_object(exchange.tree)
         if exchange.warnings:
             fields["warnings"] = exchange.warnings
         if exchange.omitted is not None:
@@ -275,6 +278,13 @@ def _origin(connection: Connection, *, names_machine: bool) -> tuple[str, str]:
 
 def _members(fields: Object) -> str:
     return encoded_json(fields).decode()[1:-1]
+
+
+def _tree_object(place: TreePlace) -> Object:
+    found: Object = {"id": place.id, "parent": place.parent}
+    if place.evidence is not None:
+        found["evidence"] = place.evidence
+    return found
 
 
 def _direction(connection: Connection, sender: Side) -> str:

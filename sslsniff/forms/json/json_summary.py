@@ -1,5 +1,6 @@
 """Writes the last JSON lines of a capture: what was lost, and its figures (docs/json.md)."""
 
+from dataclasses import asdict
 from typing import Any, BinaryIO
 
 from sslsniff.core.model import NotProbed
@@ -46,6 +47,8 @@ class JsonSummary(Sink):
             line["statements_without_text"] = summary.without_text
         if summary.evictions:
             line["evictions"] = summary.evictions
+        if summary.trees is not None:
+            line["trees"] = asdict(summary.trees)
         if summary.left_out is not None:
             line["left_out_connections"] = summary.left_out
         if summary.not_probed is not None:

@@ -9,6 +9,7 @@ from sslsniff.core import statements
 from sslsniff.core.errors import counted
 from sslsniff.core.escaping import escape
 from sslsniff.core.model import TLS_PROTOCOL, Connection, Exchange, Handshake, Response
+from sslsniff.core.tree_place import TreePlace
 from sslsniff.decoders.databases.statement import Statement
 from sslsniff.decoders.messages import Omitted
 from sslsniff.forms import model_calls
@@ -57,6 +58,8 @@ _MILLISECONDS = 4
 """The columns that milliseconds add to the time: the least important of all."""
 _LONGEST = {"method": 10, "process": 20, "peer": 21}
 """The width to which a field may grow on a terminal, at the expense of the URL."""
+_BRANCH, _LEAF = "   ", "└─ "
+"""Stand before what belongs to the exchange above."""
 _EIGHTHS_OF_URL = 3
 """The share of a terminal's width that is the URL's: a field that would reduce it is left out."""
 
@@ -165,6 +168,8 @@ class Lines:
             url = statements.shown_statement(exchange.statement)
         else:
             url = exchange.request.url if exchange.request else _unseen(exchange)
+        if exchange.tree is not None and exchange.tree.depth:
+            url = f"{_BRANCH * (exchange.tree.depth - 1)}{_LEAF}{url}"
         if self.is_whole:
             return escape(url)
         if self._layout.columns is None:
@@ -263,6 +268,8 @@ def _size(exchange: Exchange) -> str:
 
 def _remarks(exchange: Exchange) -> Iterator[Field]:
     """Yield the remarks on an exchange that follow its URL, not escaped."""
+    if exchange.tree is not None:
+        yield from _tree_remarks(exchange.tree)
     call = call_of(exchange)
     if call is not None and call.status is not None:  # HTTP's status is 200 also for failed calls
         shown = f"{call.status.name} {call.status.message}".rstrip()
@@ -284,6 +291,16 @@ def _remarks(exchange: Exchange) -> Iterator[Field]:
         yield "loss", _truncated(exchange.omitted)
     if exchange.error:
         yield "failure", exchange.error
+
+
+def _tree_remarks(place: TreePlace) -> Iterator[Field]:
+    """Yield the view of the server at the other end, and what is not in the lines above."""
+    served = place.other_end
+    if served is not None:
+        lasted = pieces.duration_between(served.started_ns, served.ended_ns)
+        yield None, f"= {_process_or_address(served.connection)} {lasted}"
+    if place.parent is not None and not place.depth:
+        yield "dim", f"(part of {place.parent}, shown apart)"
 
 
 def _truncated(omitted: Omitted) -> str:

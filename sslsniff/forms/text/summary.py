@@ -5,7 +5,7 @@ from typing import TextIO
 
 from sslsniff.core.errors import counted
 from sslsniff.core.escaping import escape
-from sslsniff.core.sink import Sink, Summary
+from sslsniff.core.sink import Sink, Summary, TreeCounts
 from sslsniff.core.statements import without_text
 from sslsniff.forms.text import pieces
 
@@ -57,12 +57,26 @@ def _handshake_lines(summary: Summary) -> Iterator[str]:
         yield f"  {counted(counts.failed - listed, 'handshake')} failed for other reasons"
 
 
+def _tree_lines(counts: TreeCounts) -> Iterator[str]:
+    """Yield how many exchanges were joined, and how many could not be, and why."""
+    yield (
+        f"{counted(counts.trees, 'tree')}: {counts.joined} joined to a request by an id,"
+        f" {counts.ends} seen at both ends of a connection"
+    )
+    if counts.ambiguous:
+        yield f"  {counts.ambiguous} left apart: several requests with their id were open"
+    if counts.too_old:
+        yield f"  {counts.too_old} left apart: they began too long ago"
+
+
 def summary_lines(summary: Summary) -> list[str]:
     """Return the lines with a capture's figures, and its losses by cause and connection."""
     lines = [", ".join(_figures(summary))]
     lines += _handshake_lines(summary)
     if summary.without_text:
         lines.append(without_text(summary.without_text, tests_sql=summary.tests_sql))
+    if summary.trees is not None:
+        lines += _tree_lines(summary.trees)
     if summary.left_out is not None:
         lines.append(f"{counted(summary.left_out, 'connection')} left out by --sample")
     if summary.evictions:

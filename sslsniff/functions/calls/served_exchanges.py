@@ -81,7 +81,8 @@ class ServedExchanges(FanOut):
         super().summary(summary)
 
     def tick(self, now_ns: int) -> None:
-        """Pass on the exchanges that wait for too long."""
+        """See ``Sink``: pass on the exchanges that wait for too long."""
+        super().tick(now_ns)
         while self._waiting:
             connection, oldest = next(iter(self._waiting.items()))
             if now_ns - oldest.since_ns < WAIT_NS:

@@ -56,7 +56,9 @@ class TerminalSink(Sink):
         self.wants_bodies = verbosity >= 2
 
     def exchange(self, exchange: Exchange) -> None:
-        """See ``Sink``."""
+        """See ``Sink``. What both ends of a connection saw has one line, that of the client."""
+        if exchange.tree is not None and exchange.tree.is_other_end:
+            return
         self._write(self._lines.exchange(exchange))
         if self._verbosity >= 1:
             if exchange.request is not None:

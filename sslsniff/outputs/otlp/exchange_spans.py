@@ -38,9 +38,14 @@ _ids = RandomIdGenerator()
 _propagator = TraceContextTextMapPropagator()
 
 
-def span_of(exchange: Exchange, events: list[Event]) -> ReadableSpan:
-    """Return the span of an exchange that ended; ``events``: see ``message_event``."""
-    parent = _parent(exchange)
+def span_of(
+    exchange: Exchange, events: list[Event], above: SpanContext | None = None
+) -> ReadableSpan:
+    """Return the span of an exchange that ended; ``events``: see ``message_event``.
+
+    ``above``: the span of the exchange that it belongs to; a parent that is sent comes first.
+    """
+    parent = _parent(exchange) or above
     process = exchange.connection.process
     return ReadableSpan(
         span_name(exchange),

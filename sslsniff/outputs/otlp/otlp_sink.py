@@ -3,12 +3,14 @@
 import contextlib
 import os
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
+from opentelemetry.trace import SpanContext
 
 from sslsniff.core.capture_figures import RunningCapture
 from sslsniff.core.model import Chunk, Connection, Exchange, InnerMessage
@@ -25,6 +27,8 @@ _MOST_WAITING = 100_000
 _MOST_AT_ONCE = 512  # OTEL_BSP_MAX_EXPORT_BATCH_SIZE of the specification
 _GIVE_UP_S = 300
 _METRICS_INTERVAL, _METRICS_EVERY_MS = "OTEL_METRIC_EXPORT_INTERVAL", 10_000
+_MOST_SPANS = 10_000
+"""Spans to which those of later exchanges may belong."""
 _MOST_EVENTS = 128  # OTEL_SPAN_EVENT_COUNT_LIMIT of the specification
 
 
@@ -35,6 +39,8 @@ class OtlpSink(Sink):
     on what could not be delivered. ``is_live``: a live capture never waits for the receiver, and
     ends within ``end_within_s`` seconds. ``capture``: whose health is sent, too.
     """
+
+    wants_trees = True
 
     def __init__(
         self,
@@ -81,8 +87,10 @@ class OtlpSink(Sink):
         self._metrics = ExchangeMetrics(self._provider.get_meter("sslsniff"), self._delivery)
         if capture is not None:
             observe_capture(self._provider.get_meter("sslsniff"), capture)
-        self._events: dict[str, dict[int | None, list[Event]]] = {}
-        """Of exchanges that have not ended, by connection and stream."""
+        self._events: dict[str, dict[int, tuple[Exchange, list[Event]]]] = {}
+        """Of exchanges that were not sent, by connection and by the identity of the exchange."""
+        self._spans: OrderedDict[str, SpanContext] = OrderedDict()
+        """Of exchanges that were sent last, by their ids in trees."""
 
     def opened(self, connection: Connection, time_ns: int) -> None:
         """See ``Sink``."""
@@ -99,15 +107,22 @@ class OtlpSink(Sink):
         if inner.exchange.ended_ns is not None:  # that of a WebSocket
             self._logs.add(inner, inner.exchange)
             return
-        of_streams = self._events.setdefault(inner.connection.id, {})
-        events = of_streams.setdefault(inner.exchange.stream, [])
+        known = self._events.setdefault(inner.connection.id, {})
+        _, events = known.setdefault(id(inner.exchange), (inner.exchange, []))
         if len(events) < _MOST_EVENTS:
             events.append(message_event(inner))
 
     def exchange(self, exchange: Exchange) -> None:
         """See ``Sink``."""
-        events = self._events.get(exchange.connection.id, {}).pop(exchange.stream, [])
-        span = span_of(exchange, events)
+        known = self._events.get(exchange.connection.id, {})
+        _, events = known.pop(id(exchange), (exchange, []))
+        place = exchange.tree
+        above = self._spans.get(place.parent) if place is not None and place.parent else None
+        span = span_of(exchange, events, above)
+        if place is not None and span.context is not None:
+            self._spans[place.id] = span.context
+            if len(self._spans) > _MOST_SPANS:
+                self._spans.popitem(last=False)
         self._delivery.add(span)
         if exchange.is_websocket:
             self._logs.begin(exchange, span)

@@ -50,6 +50,7 @@ class Details:
             request=exchange.request and _without_body(exchange.request),
             response=exchange.response and _without_body(exchange.response),
             model_call=None,
+            tree=None,  # the order of rows says it
         )
         line = self._encoded(bare)
         return line if len(line) <= _MOST_HEAD_BYTES else self._encoded(_shortened(bare))

@@ -22,6 +22,7 @@ def _group_object(groups: Groups, group: Group) -> Object:
     key = group.key
     return {
         "key": key[0] if key else None,
+        "hop": key[1:] if key else (),
         "rest": key is None,
         "count": group.count,
         "rate": groups.rate(group),

@@ -23,6 +23,7 @@ _SCRIPTS = (  # in the order in which they use each other
     "exchanges.js",
     "runs.js",
     "changes.js",
+    "trees.js",
     "sections.js",
 )
 

@@ -25,11 +25,13 @@ from sslsniff.outputs.report.kept_exchanges import KeptExchanges
 from sslsniff.outputs.report.page_file import PageFile
 from sslsniff.outputs.report.page_source import page
 from sslsniff.statistics.groups import MOST_LINES, Groups
+from sslsniff.statistics.hops import HopGroups
 from sslsniff.statistics.outcome import Outcome
 
 Object = dict[str, Any]
 
-_GROUPINGS = ("host", "path", "comm", "role", "server", "sni", "status", "protocol", "model")
+_OF_HOPS = ("host", "path")
+_GROUPINGS = ("comm", "role", "server", "sni", "status", "protocol", "model")
 _MOST_GROUPS = 200
 """Rows of each table of statistics."""
 
@@ -52,6 +54,7 @@ class ReportSink(Sink):
     """
 
     wants_stalls = True
+    wants_trees = True
 
     def __init__(
         self,
@@ -72,6 +75,7 @@ class ReportSink(Sink):
         }
         self._details = Details(body_bytes)
         self._kept = KeptExchanges(most_bytes)
+        self._hops = {name: HopGroups((name,), _MOST_GROUPS) for name in _OF_HOPS}
         self._groups = {name: Groups((name,), _MOST_GROUPS) for name in _GROUPINGS}
         self._over_time = Groups(BY, most_lines=MOST_LINES, has_raw_paths=True)
         self._stalls: OrderedDict[tuple[object, ...], Object] = OrderedDict()
@@ -83,6 +87,8 @@ class ReportSink(Sink):
     def exchange(self, exchange: Exchange) -> None:
         """See ``Sink``."""
         outcome = Outcome.of(exchange)
+        for hops in self._hops.values():
+            hops.add(outcome)
         for name, groups in self._groups.items():
             if name != "model" or outcome.model is not None:
                 groups.add(outcome)
@@ -134,11 +140,14 @@ class ReportSink(Sink):
     def _capture(self) -> Object:
         """Return all that the page gets beside exchanges and connections."""
         kept, summary = self._kept, self._summary
+        hops = {name: each.groups() for name, each in self._hops.items()}
         return {
             **self._about,
             "summary": None if summary is None else _summary(summary),
-            "total": total_object(self._groups["host"]),
-            "groups": {name: group_objects(groups) for name, groups in self._groups.items()},
+            "total": total_object(hops["host"]),
+            "groups": {
+                name: group_objects(groups) for name, groups in (hops | self._groups).items()
+            },
             "changes": changes_object(self._over_time),
             "raw_paths": raw_paths_object(self._over_time),
             "handshakes": self._handshakes.object(),
@@ -195,6 +204,7 @@ def _row(exchange: Exchange, outcome: Outcome) -> list[object]:
             call.run and [*call.run[:2], call.run.tools, _microseconds(call.run.tools_ns)],
         ],
         exchange.statement is not None,
+        exchange.tree and [exchange.tree.tree, exchange.tree.depth, exchange.tree.is_other_end],
     ]
 
 

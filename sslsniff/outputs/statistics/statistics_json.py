@@ -28,7 +28,7 @@ class StatisticsJson(StatisticsSink):
 
     def summary(self, summary: Summary) -> None:
         """See ``Sink``."""
-        for line in statistics_objects(self._groups, summary.duration_ns, self._order):
+        for line in statistics_objects(self.groups(), summary.duration_ns, self._order):
             self._stream.write(encoded_json(line) + b"\n")
 
     def flush(self) -> None:

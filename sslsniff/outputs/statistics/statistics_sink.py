@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from sslsniff.core.model import Exchange, Handshake, handshake_exchange
 from sslsniff.core.sink import Sink
 from sslsniff.statistics.groups import MOST_LINES, Groups
+from sslsniff.statistics.hops import HopGroups
 from sslsniff.statistics.keys import DEFAULT_KEYS
 from sslsniff.statistics.outcome import Outcome
 
@@ -13,16 +14,24 @@ QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 
 
 class StatisticsSink(Sink):
-    """Adds up exchanges by the fields ``by`` of their outcomes; none means ``DEFAULT_KEYS``.
+    """Adds up exchanges by the fields ``by`` of their outcomes.
 
+    None means ``DEFAULT_KEYS``, and by hop, if one of these groups would have several.
     ``order``: what groups are sorted by at the end, one of ``groups.ORDERS``.
     """
 
     def __init__(self, by: Sequence[str] = (), order: str = "count") -> None:
-        self._groups = Groups(
-            by or DEFAULT_KEYS, most_lines=MOST_LINES, has_raw_paths="raw_path" not in by
+        self._groups: Groups | HopGroups = (
+            Groups(by, most_lines=MOST_LINES, has_raw_paths="raw_path" not in by)
+            if by
+            else HopGroups(DEFAULT_KEYS, most_lines=MOST_LINES, has_raw_paths=True)
         )
         self._order = order
+
+    def groups(self) -> Groups:
+        """Return the groups as they are shown."""
+        groups = self._groups
+        return groups.groups() if isinstance(groups, HopGroups) else groups
 
     def exchange(self, exchange: Exchange) -> None:
         """See ``Sink``."""

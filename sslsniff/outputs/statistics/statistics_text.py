@@ -70,7 +70,7 @@ class StatisticsTable(StatisticsSink):
     def summary(self, summary: Summary) -> None:
         """See ``Sink``."""
         lines = statistics_lines(
-            self._groups, summary.duration_ns, self._order, self._paint, self._columns()
+            self.groups(), summary.duration_ns, self._order, self._paint, self._columns()
         )
         self._stream.writelines(f"{line}\n" for line in lines)
 

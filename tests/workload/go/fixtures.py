@@ -75,6 +75,7 @@ FEW = (
     *(Fixture("panics", release, "plain") for release in (BEFORE, NEWEST)),
     *(Fixture("orders", release, "plain") for release in (BEFORE, NEWEST)),
     *(Fixture("threads", release, "plain") for release in (BEFORE, NEWEST)),
+    Fixture("stock", NEWEST, "plain"),
     Fixture("stacks", BEFORE, "plain"),
     Fixture("stacks", OLDEST, "stripped"),
     *(Fixture("stacks", NEWEST, mode) for mode in ("plain", "stripped")),

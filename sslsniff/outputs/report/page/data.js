@@ -40,6 +40,9 @@ const exchanges = JSON.parse(textOf("rows")).map((row, index) => ({
     run: row[17][9] && { id: row[17][9][0], position: row[17][9][1], tools: row[17][9][2], toolsMs: milliseconds(row[17][9][3]) },
   },
   isStatement: row[18],
+  tree: row[19]?.[0] ?? null,
+  depth: row[19]?.[1] ?? 0,
+  isOtherEnd: row[19]?.[2] ?? false,
 }));
 
 function milliseconds(us) {

@@ -19,6 +19,7 @@ function openDetail(number, neighbours) {
       element("h2", { id: "detail-title", tabindex: "-1" }, titleOf(exchange, head?.request?.url ?? exchange.target ?? "(request not seen)")),
       step(-1, "Previous"), step(1, "Next"), button("Close", () => dialog.close(), { class: "button" })),
     factTable(null, exchangeFacts(exchange, head)),
+    treePart(exchange),
     head ? null : element("p", { class: "warning" }, "Headers and bodies of this exchange were left out, to limit the page's size."),
     bodies?.llm ? conversation(bodies.llm) : null,
     head?.request ? messagePart("Request", head.request, bodies?.request, exchange) : null,

@@ -104,6 +104,7 @@ function groupTable(name, title) {
   const hasTokens = name === "model";
   const columns = [
     { title, kind: "wide", value: (row) => row.key, show: (row) => (row.rest ? "all others" : [searchButton(name, row.key, name === "status" ? (row.key ?? NO_STATUS) : row.key), name === "path" ? rawPathsPart(row.key) : null]) },
+    ...(rows.some((row) => row.hop.length) ? [{ title: "Process, side", kind: "nowrap", value: (row) => row.hop.map((each) => each ?? "?").join(", ") }] : []),
     { title: "Exchanges", kind: "number", value: (row) => row.count, show: (row) => row.count.toLocaleString("en") },
     { title: "Exchanges/s", kind: "number", value: (row) => row.rate, show: (row) => row.rate?.toFixed(2) ?? "" },
     { title: "Errors", kind: "number", value: (row) => row.errors, show: (row) => element("span", { class: row.errors ? "server-error" : null }, row.errors.toLocaleString("en")) },
@@ -285,6 +286,7 @@ const SECTIONS = [
   ["changes", "What changed", changesSection],
   ["handshakes", "Failed TLS handshakes", handshakesSection],
   ["errors", "Errors", errorsSection],
+  ["trees", "Requests", treesSection],
   ["models", "Model calls", modelsSection],
   ["groups", "Statistics", groupsSection],
   ["latency", "Latency", latencySection],

@@ -120,6 +120,17 @@ def test_a_server_is_not_to_blame_for_4xx() -> None:
     assert span.name == "HTTP"
 
 
+def test_the_parent_may_be_the_span_of_another_exchange() -> None:
+    above = span_of(exchange(request(headers=[TRACEPARENT]), response()), [])
+    below = span_of(exchange(request(), response()), [], above.context)
+    assert below.parent == above.context
+    assert below.context is not None
+    assert f"{below.context.trace_id:032x}" == TRACE
+    named = span_of(exchange(request(headers=[TRACEPARENT]), response()), [], below.context)
+    assert named.parent is not None
+    assert f"{named.parent.span_id:016x}" == SPAN, "what is sent comes first"
+
+
 def test_an_exchange_that_failed() -> None:
     shown = exchange(request(), error="evicted: memory")
     shown.ended_ns = None

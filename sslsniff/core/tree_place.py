@@ -1,0 +1,34 @@
+"""Where an exchange is in the tree of its request."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sslsniff.core.model import Exchange
+
+CONNECTION = "connection"
+"""The evidence that an exchange is one of the other end of its connection; others are ids."""
+
+
+@dataclass(slots=True, eq=False)
+class TreePlace:
+    """The place of an exchange in a tree. Exchanges of a tree come one after the other.
+
+    ``id``: that of the exchange, the id of its connection and a running number. ``tree``: the
+    number of the tree.
+    ``parent``: the id of the exchange that it belongs to; ``evidence``: what proves that:
+    ``CONNECTION``, or the name of the header field with the id that both have.
+    ``depth``: how far it is below the first of its tree. ``other_end``: the same exchange as the
+    server at the other end of the connection saw it. ``is_other_end``: this is that server's view.
+    ``members``: all exchanges of the tree, in their order, this one, too.
+    """
+
+    id: str
+    parent: str | None = None
+    evidence: str | None = None
+    tree: int = 0
+    depth: int = 0
+    other_end: "Exchange | None" = None
+    is_other_end: bool = False
+    members: "Sequence[Exchange]" = ()

@@ -1,0 +1,1 @@
+"""Which exchanges of several processes belong to one request? Only what is proved is joined."""

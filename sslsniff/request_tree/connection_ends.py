@@ -1,0 +1,212 @@
+"""Finds the two ends of a connection where both are watched, and joins their exchanges.
+
+The ends have the same two addresses, mirrored, at the same time. If several connections fit, as in
+containers that use the same addresses in networks of their own, none is joined.
+
+An exchange that a server saw is the one that its client saw
+
+- with HTTP/2: on the same stream;
+- else, if both ends were seen from the start without a loss: with the same running number;
+- else, on one machine, by their times. A server reads a request after its client wrote it, and the
+  client reads the end of the response after the server read the request. So, if a client waits for
+  each response before its next request, the request that the server reads at a time is that of the
+  first response that ends at its client after this time.
+
+Requests and statements must be equal in all cases.
+"""
+
+from dataclasses import dataclass, field
+from itertools import islice
+
+from sslsniff.core.model import Address, Connection, Process
+from sslsniff.decoders.messages import Side
+from sslsniff.request_tree.tree_node import FOREVER_NS, TreeNode
+
+_Addresses = tuple[Address, Address]
+"""Those of the client and of the server."""
+
+_MOST_LOOKED_AT = 64
+
+
+@dataclass(slots=True, eq=False)
+class ConnectionEnd:
+    """A connection as one of its ends sees it.
+
+    ``nodes``: by their HTTP/2 streams, else by their running numbers, which begin at ``first`` and
+    end at ``count``. ``addresses``: those under which it is known.
+    """
+
+    connection: Connection
+    nodes: dict[int, TreeNode] = field(default_factory=dict)
+    addresses: _Addresses | None = None
+    first: int = 1
+    count: int = 0
+    closed_ns: int = FOREVER_NS
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of it was seen, and decoded."""
+        connection = self.connection
+        return (
+            connection.from_start
+            and not connection.missing
+            and not connection.evictions
+            and not connection.left_out
+        )
+
+    def forget(self, node: TreeNode) -> None:
+        """Forget an exchange."""
+        self.nodes.pop(node.key, None)
+        while self.first <= self.count and self.first not in self.nodes:
+            self.first += 1
+
+
+class ConnectionEnds:
+    """Knows the ends of all connections with exchanges that are remembered."""
+
+    def __init__(self) -> None:
+        self._ends: dict[str, ConnectionEnd] = {}
+        self._clients: dict[_Addresses, list[ConnectionEnd]] = {}
+        self._unknown: dict[str, ConnectionEnd] = {}
+        """Clients' ends whose addresses are not known yet, by the ids of their connections."""
+
+    def add(self, node: TreeNode, connection: Connection) -> None:
+        """Add an exchange that has begun, as the next one of its connection."""
+        end = self._ends.get(connection.id)
+        if end is None:
+            end = self._ends[connection.id] = ConnectionEnd(connection)
+        end.count += 1
+        node.end, node.number = end, end.count
+        end.nodes[node.key] = node
+        if connection.role is Side.CLIENT:
+            self._note_addresses(end)
+
+    def note_addresses(self, node: TreeNode) -> None:
+        """Note the addresses of a client's connection, which may have become known since."""
+        if node.end is not None and node.role is Side.CLIENT:
+            self._note_addresses(node.end)
+
+    def close(self, connection: Connection, time_ns: int) -> None:
+        """Note that a connection ended."""
+        end = self._ends.get(connection.id)
+        if end is not None:
+            end.closed_ns = time_ns
+            self._forget_unused(end)
+
+    def forget(self, node: TreeNode) -> None:
+        """Forget an exchange, and its connection if nothing of it is left."""
+        if node.end is not None:
+            node.end.forget(node)
+            self._forget_unused(node.end)
+
+    def seen_by_client(self, served: TreeNode) -> TreeNode | None:
+        """Return the exchange of the client that is the one that a server saw; None: not known."""
+        end = served.end
+        if self._unknown:
+            self._note_new_addresses()
+        peer = self._peer(served, end) if end is not None else None
+        if end is None or peer is None:
+            return None
+        found = _same_place(served, end, peer)
+        if found is None:
+            return None
+        if served.digest is not None and found.digest is not None:
+            return found if served.digest == found.digest else None
+        return found
+
+    def _note_addresses(self, end: ConnectionEnd) -> None:
+        connection = end.connection
+        local, remote = connection.local, connection.remote
+        if local is None or remote is None:
+            self._unknown[connection.id] = end
+        elif (local, remote) != end.addresses:
+            self._forget_addresses(end)
+            end.addresses = local, remote
+            self._clients.setdefault(end.addresses, []).append(end)
+
+    def _note_new_addresses(self) -> None:
+        """Note addresses that became known; those of the newest connections are looked at."""
+        for end in [*islice(reversed(self._unknown.values()), _MOST_LOOKED_AT)]:
+            self._note_addresses(end)
+
+    def _forget_addresses(self, end: ConnectionEnd) -> None:
+        self._unknown.pop(end.connection.id, None)
+        known = self._clients.get(end.addresses) if end.addresses is not None else None
+        if known is not None and end.addresses is not None:
+            known.remove(end)
+            if not known:
+                del self._clients[end.addresses]
+
+    def _forget_unused(self, end: ConnectionEnd) -> None:
+        if not end.nodes and end.closed_ns != FOREVER_NS:
+            self._forget_addresses(end)
+            self._ends.pop(end.connection.id, None)
+
+    def _peer(self, served: TreeNode, end: ConnectionEnd) -> ConnectionEnd | None:
+        """Return the client's end of the connection of ``served``."""
+        local, remote = end.connection.local, end.connection.remote
+        if local is None or remote is None:
+            return None
+        fitting = [
+            each
+            for each in self._clients.get((remote, local), ())
+            if each.closed_ns >= served.started_ns
+            and each.connection.opened_ns <= served.ended_ns
+            and each.connection.tls == end.connection.tls
+            and _is_one_network(each.connection.process, end.connection.process, local)
+        ]
+        return fitting[0] if len(fitting) == 1 else None
+
+
+def _same_place(served: TreeNode, end: ConnectionEnd, peer: ConnectionEnd) -> TreeNode | None:
+    """Return the exchange at ``peer`` that has the place of ``served`` at the other ``end``."""
+    if served.stream is not None:
+        found = peer.nodes.get(served.stream)
+        return found if found is not None and found.stream is not None else None
+    if end.is_whole and peer.is_whole:
+        return peer.nodes.get(served.number)
+    if end.connection.process.machine != peer.connection.process.machine:
+        return None
+    return _at_the_same_time(served, peer)
+
+
+def _at_the_same_time(served: TreeNode, peer: ConnectionEnd) -> TreeNode | None:
+    """Return the exchange of ``peer`` that the times prove, see above; None: there is none."""
+    if served.digest is None or not peer.nodes:
+        return None
+    nodes = peer.nodes
+    low, high = peer.first, peer.count
+    while low < high:  # the first that ended after the server began to read
+        middle = (low + high) // 2
+        node = nodes.get(middle)
+        if node is None:
+            return None
+        if node.ended_ns >= served.started_ns:
+            high = middle
+        else:
+            low = middle + 1
+    found, before, after = nodes.get(low), nodes.get(low - 1), nodes.get(low + 1)
+    if found is None or found.ended_ns < served.started_ns or found.digest is None:
+        return None
+    if after is not None and after.started_ns < found.ended_ns:
+        return None  # the client does not wait for responses
+    if before is None:
+        return found if found.started_ns <= served.started_ns else None
+    return found if before.ended_ns < min(found.started_ns, served.started_ns) else None
+
+
+def _is_one_network(client: Process, server: Process, address: Address) -> bool:
+    """Say whether an address means the same to both processes, as far as that is known.
+
+    A loopback address is another one in each network namespace; pods have one for all containers.
+    """
+    if not address.ip.startswith("127.") and address.ip != "::1":
+        return True
+    if client.machine != server.machine:
+        return False
+    return _network(client) == _network(server)
+
+
+def _network(process: Process) -> str | None:
+    container = process.container
+    return container and (container.pod_uid or container.id)

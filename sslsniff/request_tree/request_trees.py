@@ -1,0 +1,246 @@
+"""Joins exchanges of several processes into the trees of requests.
+
+An exchange belongs to another one if that is proved:
+
+- both are the two ends of one exchange, as the client and as the server saw it
+  (``connection_ends``);
+- a process made it as a client while it served the other one, and both have the same id
+  (``served_requests``).
+
+All else is left apart: no thread and no time proves anything where an event loop or goroutines may
+be at work.
+
+An exchange is joined ``SETTLE_NS`` after its end, when all that began before is known, whatever
+ends in which order. A tree is shown ``SETTLE_NS`` after its first exchange was joined.
+An exchange waits ``WAIT_NS`` for the end of one that it belongs to, and is then shown alone.
+
+Memory: exchanges that wait, ``MOST_WAITING`` and ``MOST_WAITING_BYTES`` at most, then the oldest
+are shown early; and half a kilobyte for each of the ``MOST_REMEMBERED`` that were shown within
+``REMEMBER_NS``. What began before one of those that were forgotten ended is not joined by an id, as
+one of these might fit, too.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from sslsniff.core.model import Connection, Exchange
+from sslsniff.core.sink import TreeCounts
+from sslsniff.core.tree_place import CONNECTION
+from sslsniff.decoders.messages import Side
+from sslsniff.request_tree.connection_ends import ConnectionEnds
+from sslsniff.request_tree.request_ids import request_ids
+from sslsniff.request_tree.served_requests import ServedRequests, Unknown
+from sslsniff.request_tree.tree_node import TreeNode, digest_of
+
+SETTLE_NS = 100_000_000
+WAIT_NS = 10_000_000_000
+REMEMBER_NS = 60_000_000_000
+MOST_WAITING = 20_000
+MOST_WAITING_BYTES = 64 << 20
+MOST_REMEMBERED = 50_000
+
+_HEAD_BYTES = 2000
+"""About the memory of an exchange without its bodies."""
+
+
+class RequestTrees:
+    """Calls ``show`` with the exchanges of each tree in order, the first one of the request first.
+
+    Their ``tree`` is set. ``counts``: what was joined so far.
+    """
+
+    def __init__(self, show: Callable[[list[Exchange]], None]) -> None:
+        self.counts = TreeCounts()
+        self._show = show
+        self._ends = ConnectionEnds()
+        self._served = ServedRequests()
+        self._ended: deque[tuple[int, TreeNode]] = deque()
+        """Exchanges that are joined at a time."""
+        self._joined: deque[tuple[int, TreeNode]] = deque()
+        """Exchanges that are shown at a time, or wait from then on."""
+        self._late: deque[tuple[int, TreeNode]] = deque()
+        """Exchanges that are shown at a time even if those that they belong to have not ended."""
+        self._shown: deque[TreeNode] = deque()
+        self._now_ns = 0
+        self._forgotten_ns = 0
+        """When the last of the exchanges ended that were forgotten."""
+        self._waiting = 0
+        self._waiting_bytes = 0
+
+    def begin(self, exchange: Exchange) -> None:
+        """Note an exchange that has begun: its request head or statement is known."""
+        connection = exchange.connection
+        process = connection.process
+        found = request_ids(exchange)
+        node = TreeNode(
+            id="",
+            exchange=exchange,
+            process=(process.machine, process.pid),
+            role=connection.role,
+            stream=exchange.stream,
+            started_ns=exchange.started_ns,
+            ids=found.ids,
+            may_have_more_ids=found.may_have_more,
+            digest=digest_of(exchange),
+        )
+        self._ends.add(node, connection)
+        node.id = f"{connection.id}/{node.number}"
+        exchange.tree = node
+        if node.role is Side.SERVER and process.is_known:
+            self._served.add(node)
+
+    def end(self, exchange: Exchange) -> None:
+        """Note an exchange that has ended."""
+        if exchange.tree is None:
+            self.begin(exchange)
+        node = exchange.tree
+        assert isinstance(node, TreeNode)
+        node.ended_ns = exchange.ended_ns or exchange.started_ns
+        node.held_bytes = _held_bytes(exchange)
+        self._waiting += 1
+        self._waiting_bytes += node.held_bytes
+        self.advance(node.ended_ns)
+        self._ended.append((self._now_ns + SETTLE_NS, node))
+        while self._waiting > MOST_WAITING or self._waiting_bytes > MOST_WAITING_BYTES:
+            self._show_oldest()
+
+    def show_now(self, exchange: Exchange) -> None:
+        """Show an exchange that has ended, with its tree as far as it is known."""
+        node = exchange.tree
+        if isinstance(node, TreeNode) and not node.is_shown:
+            self._join(self._now_ns, node)
+            self._show_tree(_first_of(node))
+
+    def close(self, connection: Connection, time_ns: int) -> None:
+        """Note that a connection ended, after its exchanges."""
+        self._ends.close(connection, time_ns)
+
+    def advance(self, now_ns: int) -> None:
+        """Join and show what is due at a time."""
+        self._now_ns = now_ns = max(now_ns, self._now_ns)
+        ended, joined, late, shown = self._ended, self._joined, self._late, self._shown
+        while ended and ended[0][0] <= now_ns:
+            self._join(*ended.popleft())
+        while joined and joined[0][0] <= now_ns:
+            self._show_or_wait(*joined.popleft())
+        while late and late[0][0] <= now_ns:
+            self._show_tree(late.popleft()[1])
+        while shown and (len(shown) > MOST_REMEMBERED or now_ns - shown[0].ended_ns > REMEMBER_NS):
+            self._forget(shown.popleft())
+
+    def finish(self) -> None:
+        """Join and show all that is left."""
+        for due_ns, node in self._ended:
+            self._join(due_ns, node)
+        for _, node in [*self._late, *self._joined]:
+            self._show_tree(_first_of(node))
+
+    def _join(self, due_ns: int, node: TreeNode) -> None:
+        """Find what an exchange belongs to."""
+        if node.is_joined:
+            return
+        node.is_joined = True
+        self._ends.note_addresses(node)
+        parent, evidence = self._parent(node)
+        if parent is not None and not parent.is_below(node):
+            node.parent_node, node.parent, node.evidence = parent, parent.id, evidence
+            parent.add_child(node)
+            if evidence == CONNECTION:
+                parent.served = node
+                self.counts.ends += 1
+            else:
+                self.counts.joined += 1
+        self._joined.append((due_ns + SETTLE_NS, node))
+
+    def _parent(self, node: TreeNode) -> tuple[TreeNode | None, str | None]:
+        if node.role is Side.SERVER:
+            client = self._ends.seen_by_client(node)
+            is_free = client is not None and client.served is None
+            return (client, CONNECTION) if is_free else (None, None)
+        if not node.ids:
+            return None, None
+        if node.started_ns <= self._forgotten_ns:
+            self.counts.too_old += 1
+            return None, None
+        found = self._served.served_by(node)
+        if isinstance(found, Unknown):
+            self.counts.ambiguous += found is Unknown.SEVERAL
+            return None, None
+        return found
+
+    def _show_or_wait(self, due_ns: int, node: TreeNode) -> None:
+        """Show an exchange and what belongs to it, unless it belongs to one that is not shown."""
+        if node.is_shown:
+            return
+        if node.parent_node is None or node.parent_node.is_shown:
+            self._show_tree(node)
+        else:
+            self._late.append((due_ns + WAIT_NS, node))
+
+    def _show_oldest(self) -> None:
+        for queue in (self._late, self._joined, self._ended):
+            if queue:
+                due_ns, node = queue.popleft()
+                self._join(due_ns, node)
+                self._show_tree(_first_of(node))
+                return
+
+    def _show_tree(self, first: TreeNode) -> None:
+        """Show an exchange with all that belongs to it, if it was not shown."""
+        if first.is_shown:
+            return
+        self.counts.trees += 1
+        nodes = [*_in_order(first)]
+        exchanges = [node.exchange for node in nodes if node.exchange is not None]
+        for node in nodes:
+            node.members, node.tree = exchanges, self.counts.trees
+            node.other_end = node.served.exchange if node.served is not None else None
+        self._show(exchanges)
+        for node in nodes:
+            node.is_shown = True
+            node.exchange = node.other_end = None
+            node.members, node.children, node.served = (), None, None
+            self._waiting -= 1
+            self._waiting_bytes -= node.held_bytes
+        self._shown += nodes
+
+    def _forget(self, node: TreeNode) -> None:
+        self._forgotten_ns = max(self._forgotten_ns, node.ended_ns)
+        self._ends.forget(node)
+        if node.role is Side.SERVER and node.process[1]:
+            self._served.forget(node)
+
+
+def _first_of(node: TreeNode) -> TreeNode:
+    """Return the first exchange that ended of those that ``node`` belongs to, and of itself."""
+    while (parent := node.parent_node) is not None and parent.is_joined and not parent.is_shown:
+        node = parent
+    return node
+
+
+def _in_order(first: TreeNode) -> Iterator[TreeNode]:
+    """Yield an exchange, its view of the other end, and then what belongs to both, by time."""
+    first.depth = 0
+    waiting = [first]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        children = [*node.waiting_children()]
+        served = node.served
+        if served is not None and served in children:
+            served.depth, served.is_other_end = node.depth, True
+            yield served
+            children.remove(served)
+            children += served.waiting_children()
+        children.sort(key=lambda each: (each.started_ns, each.id), reverse=True)
+        for each in children:
+            each.depth = node.depth + 1
+        waiting += children
+
+
+def _held_bytes(exchange: Exchange) -> int:
+    request, response = exchange.request, exchange.response
+    bodies = (len(request.body.data) if request else 0) + (
+        len(response.body.data) if response else 0
+    )
+    return _HEAD_BYTES + bodies

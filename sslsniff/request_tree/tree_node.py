@@ -1,0 +1,92 @@
+"""An exchange as the tree of requests knows it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sslsniff.core.model import Exchange
+from sslsniff.core.tree_place import TreePlace
+from sslsniff.decoders.messages import Side
+from sslsniff.request_tree.request_ids import RequestId
+
+if TYPE_CHECKING:
+    from sslsniff.request_tree.connection_ends import ConnectionEnd
+
+ProcessKey = tuple[str | None, int]
+"""The machine, None if it is this one, and the number of the process."""
+
+FOREVER_NS = 1 << 63
+
+
+@dataclass(slots=True, eq=False)
+class TreeNode(TreePlace):
+    """An exchange and its relatives, as long as others may belong to it.
+
+    ``exchange``: None once it was shown. ``number``: the running number on its connection.
+    ``stream``: of HTTP/2. ``ended_ns``: ``FOREVER_NS`` while it is open.
+    ``digest``: equal where the request is the same; None: not all of it is known.
+    ``parent_node``, ``children``, ``served``: its relatives; ``served`` is the other end's view.
+    """
+
+    exchange: Exchange | None = None
+    process: ProcessKey = (None, 0)
+    role: Side | None = None
+    end: "ConnectionEnd | None" = None
+    number: int = 0
+    stream: int | None = None
+    started_ns: int = 0
+    ended_ns: int = FOREVER_NS
+    ids: Sequence[RequestId] = ()
+    may_have_more_ids: bool = False
+    digest: int | None = None
+    parent_node: "TreeNode | None" = None
+    children: "list[TreeNode] | None" = None
+    served: "TreeNode | None" = None
+    is_joined: bool = False
+    is_shown: bool = False
+    held_bytes: int = 0
+
+    def add_child(self, node: "TreeNode") -> None:
+        """Add an exchange that belongs to this one."""
+        if self.children is None:
+            self.children = []
+        self.children.append(node)
+
+    def waiting_children(self) -> "Iterator[TreeNode]":
+        """Yield what belongs to it and was not shown."""
+        for each in self.children or ():
+            if not each.is_shown:
+                yield each
+
+    @property
+    def key(self) -> int:
+        """What distinguishes it on its connection."""
+        return self.number if self.stream is None else self.stream
+
+    def was_open_at(self, time_ns: int) -> bool:
+        """Say whether the exchange had begun, and not ended."""
+        return self.started_ns <= time_ns <= self.ended_ns
+
+    def is_below(self, other: "TreeNode") -> bool:
+        """Say whether ``other`` is this one, or above it; also said where too many are above."""
+        each: TreeNode | None = self
+        for _ in range(_MOST_ABOVE):
+            if each is None or each is other:
+                return each is not None
+            each = each.parent_node
+        return True
+
+
+_MOST_ABOVE = 64
+
+
+def digest_of(exchange: Exchange) -> int | None:
+    """Return a number that is equal at both ends of a connection; None: not all is known."""
+    request, statement = exchange.request, exchange.statement
+    if statement is not None:
+        return hash((statement.system, statement.text, repr(statement.parameters)))
+    if request is None or request.method is None or request.target is None:
+        return None
+    if any(name is None or value is None for name, value in request.headers):
+        return None
+    return hash((request.method, request.target, request.authority, tuple(request.headers)))

@@ -1,0 +1,269 @@
+"""Which exchanges are joined to one request, and which are left apart."""
+
+import pytest
+
+from sslsniff.core.losses import LossCause
+from sslsniff.core.model import Address, Container, Exchange
+from sslsniff.decoders.messages import Side
+from sslsniff.request_tree import request_trees
+from sslsniff.request_tree.request_trees import RequestTrees
+from tests.unit.request_tree.systems import (
+    MS,
+    START_NS,
+    end_of,
+    exchange,
+    id_of,
+    joined,
+    statement,
+)
+
+CLIENT, SERVER = Side.CLIENT, Side.SERVER
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+NGINX, APP, DATABASE = 100, 200, 300
+
+
+def traceparent(span: str = "00f067aa0ba902b7") -> tuple[str, str]:
+    return "traceparent", f"00-{TRACE}-{span}-01"
+
+
+def test_a_request_through_three_processes_is_one_tree() -> None:
+    front = exchange(end_of(NGINX, SERVER, 1000), 0, 100, [("X-Request-Id", "0123456789")])
+    upstream = Address("10.0.0.3", 8443)
+    ends = [
+        end_of(pid, role, 2000, server=upstream) for pid, role in ((NGINX, CLIENT), (APP, SERVER))
+    ]
+    id_and_trace = [("x-request-id", "0123456789"), traceparent()]
+    asked = exchange(ends[0], 1, 99, id_and_trace)
+    served = exchange(ends[1], 2, 98, id_and_trace)
+    text = f"SELECT 1 /*traceparent='00-{TRACE}-aaaaaaaaaaaaaaaa-01'*/"
+    ends = [
+        end_of(pid, role, 3000, server=Address("10.0.0.4", 5432))
+        for pid, role in ((APP, CLIENT), (DATABASE, SERVER))
+    ]
+    sent, run = statement(ends[0], 10, 90, text), statement(ends[1], 11, 89, text)
+    edges, counts, trees = joined([front, asked, served, sent, run])
+    assert edges == {
+        (id_of(asked), id_of(front), "x-request-id"),
+        (id_of(served), id_of(asked), "connection"),
+        (id_of(sent), id_of(served), "traceparent"),
+        (id_of(run), id_of(sent), "connection"),
+    }
+    assert trees == [[*map(id_of, (front, asked, served, sent, run))]]
+    assert (counts.trees, counts.joined, counts.ends, counts.ambiguous) == (1, 2, 2, 0)
+    assert [each.tree and each.tree.depth for each in (front, asked, served, sent, run)] == [
+        *(0, 1, 1, 2, 2)
+    ]
+    assert front.tree is not None
+    assert not front.tree.members, "shown exchanges do not keep each other in memory"
+
+
+def test_an_id_that_two_open_requests_have_proves_nothing() -> None:
+    one, two = (
+        exchange(end_of(APP, SERVER, port), 0, 100, [("x-request-id", "same-for-all")])
+        for port in (1000, 1001)
+    )
+    asked = exchange(end_of(APP, CLIENT, 2000), 10, 20, [("x-request-id", "same-for-all")])
+    edges, counts, _ = joined([one, two, asked])
+    assert not edges
+    assert counts.ambiguous == 1
+
+
+def test_a_second_id_decides_between_requests_of_one_trace() -> None:
+    one, two = (
+        exchange(
+            end_of(APP, SERVER, port), 0, 100, [traceparent(), ("x-request-id", f"request-{port}")]
+        )
+        for port in (1000, 1001)
+    )
+    headers = [("x-request-id", "request-1001"), traceparent("bbbbbbbbbbbbbbbb")]
+    asked = exchange(end_of(APP, CLIENT, 2000), 10, 20, headers)
+    assert joined([one, two, asked])[0] == {(id_of(asked), id_of(two), "x-request-id")}
+
+
+def test_the_same_span_is_more_exact_than_the_same_trace() -> None:
+    one, two = (
+        exchange(end_of(APP, SERVER, port), 0, 100, [traceparent(span)])
+        for port, span in ((1000, "a" * 16), (1001, "b" * 16))
+    )
+    asked = exchange(end_of(APP, CLIENT, 2000), 10, 20, [traceparent("b" * 16)])
+    assert joined([one, two, asked])[0] == {(id_of(asked), id_of(two), "traceparent")}
+
+
+@pytest.mark.parametrize(("begin_ms", "is_joined"), [(-1, False), (50, True), (101, False)])
+def test_a_request_belongs_only_to_one_that_was_open(begin_ms: float, is_joined: bool) -> None:
+    served = exchange(end_of(APP, SERVER, 1000), 0, 100, [traceparent()])
+    asked = exchange(end_of(APP, CLIENT, 2000), begin_ms, 200, [traceparent()])
+    assert bool(joined([served, asked])[0]) is is_joined
+
+
+def test_an_id_counts_only_inside_of_its_process() -> None:
+    served = exchange(end_of(APP, SERVER, 1000), 0, 100, [traceparent()])
+    asked = exchange(end_of(NGINX, CLIENT, 2000), 10, 20, [traceparent()])
+    assert not joined([served, asked])[0]
+
+
+def test_a_request_of_which_not_all_was_seen_may_have_the_id() -> None:
+    served = exchange(end_of(APP, SERVER, 1000), 0, 100, [traceparent()])
+    hidden = exchange(end_of(APP, SERVER, 1001), 0, 100, [(None, None)])
+    asked = exchange(end_of(APP, CLIENT, 2000), 10, 20, [traceparent()])
+    edges, counts, _ = joined([served, hidden, asked])
+    assert not edges
+    assert counts.ambiguous == 1
+
+
+def test_a_process_that_asks_itself() -> None:
+    ids = [("x-request-id", "0123456789")]
+    outer = exchange(end_of(APP, SERVER, 1000), 0, 100, ids)
+    own = Address("10.0.0.1", 9443)
+    asked = exchange(end_of(APP, CLIENT, 2000, server=own), 10.2, 90, ids)
+    # The write of the client may be noted after the read of the server.
+    served = exchange(end_of(APP, SERVER, 2000, server=own), 10.1, 80, ids)
+    assert joined([outer, asked, served])[0] == {
+        (id_of(asked), id_of(outer), "x-request-id"),
+        (id_of(served), id_of(asked), "connection"),
+    }
+
+
+class TestEnds:
+    """The two ends of a connection."""
+
+    @pytest.mark.parametrize("count", [2, 5])
+    def test_by_number_where_all_was_seen(self, count: int) -> None:
+        client, server = end_of(NGINX, CLIENT, 2000), end_of(APP, SERVER, 2000)
+        # A client that does not wait for responses: times prove nothing.
+        asked = [exchange(client, each, 100 + each, target="/same") for each in range(count)]
+        served = [exchange(server, 50, 90 + each, target="/same") for each in range(count)]
+        edges = joined([*asked, *served])[0]
+        expected = zip(served, asked, strict=True)
+        assert edges == {(id_of(one), id_of(two), "connection") for one, two in expected}
+
+    def test_by_time_where_the_beginning_was_not_seen(self) -> None:
+        client = end_of(NGINX, CLIENT, 2000, from_start=False)
+        server = end_of(APP, SERVER, 2000, from_start=False)
+        # The server's view has one more, and its writes are noted late.
+        asked = [exchange(client, 10 * each, 10 * each + 9) for each in range(1, 5)]
+        served = [exchange(server, 10 * each + 0.5, 10 * each + 10.1) for each in range(5)]
+        edges = joined([*asked, *served])[0]
+        expected = zip(served[1:], asked, strict=True)
+        assert edges == {(id_of(one), id_of(two), "connection") for one, two in expected}
+
+    def test_by_time_a_client_that_does_not_wait_proves_nothing(self) -> None:
+        client = end_of(NGINX, CLIENT, 2000, from_start=False)
+        server = end_of(APP, SERVER, 2000, from_start=False)
+        asked = [exchange(client, each, 100 + each) for each in range(3)]
+        served = [exchange(server, 50 + each, 90 + each) for each in range(3)]
+        assert not joined([*asked, *served])[0]
+
+    def test_after_a_loss_numbers_prove_nothing(self) -> None:
+        client, server = end_of(NGINX, CLIENT, 2000), end_of(APP, SERVER, 2000)
+        server.missing[LossCause.NOT_CAPTURED] = 100
+        asked = [exchange(client, 10 * each, 10 * each + 9) for each in range(3)]
+        served = [exchange(server, 10 * each + 1, 10 * each + 8) for each in range(1, 3)]
+        edges = joined([*asked, *served])[0]
+        expected = zip(served, asked[1:], strict=True)
+        assert edges == {(id_of(one), id_of(two), "connection") for one, two in expected}
+
+    def test_by_the_stream_of_http2(self) -> None:
+        client = end_of(NGINX, CLIENT, 2000, from_start=False)
+        server = end_of(APP, SERVER, 2000)
+        asked = [exchange(client, each, 100, stream=2 * each + 1) for each in range(3)]
+        served = [exchange(server, 5, 90 - each, stream=2 * each + 1) for each in (2, 1, 0)]
+        edges = joined([*asked, *served])[0]
+        expected = zip(served[::-1], asked, strict=True)
+        assert edges == {(id_of(one), id_of(two), "connection") for one, two in expected}
+
+    def test_other_requests_are_not_joined(self) -> None:
+        client, server = end_of(NGINX, CLIENT, 2000), end_of(APP, SERVER, 2000)
+        asked, served = exchange(client, 0, 10, target="/a"), exchange(server, 1, 9, target="/b")
+        assert not joined([asked, served])[0]
+
+    def test_two_connections_with_the_same_addresses(self) -> None:
+        clients = [end_of(pid, CLIENT, 2000) for pid in (NGINX, NGINX + 1)]
+        server = end_of(APP, SERVER, 2000)
+        asked = [exchange(each, 0, 10) for each in clients]
+        assert not joined([*asked, exchange(server, 1, 9)])[0]
+
+    def test_loopback_of_another_container_is_another_host(self) -> None:
+        local = Address("127.0.0.1", 443)
+        for one, two, is_joined in (("a" * 64, "b" * 64, False), ("a" * 64, "a" * 64, True)):
+            ends = [
+                end_of(
+                    pid, role, 2000, server=local, client="127.0.0.1", container=Container(id=id)
+                )
+                for pid, role, id in ((NGINX, CLIENT, one), (APP, SERVER, two))
+            ]
+            both = [exchange(ends[0], 0, 10), exchange(ends[1], 1, 9)]
+            assert bool(joined(both)[0]) is is_joined
+
+    def test_clocks_of_other_machines_prove_nothing(self) -> None:
+        client = end_of(NGINX, CLIENT, 2000, from_start=False)
+        server = end_of(APP, SERVER, 2000, from_start=False, machine="other")
+        assert not joined([exchange(client, 0, 10), exchange(server, 1, 9)])[0]
+
+
+class TestWaiting:
+    """When trees are shown, and what is remembered."""
+
+    def shown(self) -> tuple[RequestTrees, list[list[Exchange]]]:
+        shown: list[list[Exchange]] = []
+        return RequestTrees(shown.append), shown
+
+    def test_a_child_waits_for_its_request_but_not_for_ever(self) -> None:
+        trees, shown = self.shown()
+        served = exchange(end_of(APP, SERVER, 1000), 0, 60_000, [traceparent()])
+        asked = exchange(end_of(APP, CLIENT, 2000), 10, 20, [traceparent()])
+        trees.begin(served)
+        trees.begin(asked)
+        trees.end(asked)
+        trees.advance(START_NS + 9_000 * MS)
+        assert not shown
+        trees.advance(START_NS + 11_000 * MS)
+        assert shown == [[asked]]
+        trees.end(served)
+        trees.finish()
+        assert shown == [[asked], [served]]
+        assert asked.tree is not None
+        assert asked.tree.parent == id_of(served)
+
+    def test_trees_come_without_a_tick(self) -> None:
+        trees, shown = self.shown()
+        for number in range(5):
+            trees.end(exchange(end_of(APP, SERVER, 1000), 100 * number, 100 * number + 50))
+        assert len(shown) == 3
+
+    def test_at_most_so_many_wait(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(request_trees, "MOST_WAITING", 3)
+        trees, shown = self.shown()
+        for number in range(10):
+            trees.end(exchange(end_of(APP, SERVER, 1000), number, number))
+        assert len(shown) == 7
+        trees.finish()
+        assert len(shown) == 10
+
+    def test_what_was_forgotten_may_fit_as_well(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(request_trees, "MOST_REMEMBERED", 1)
+        trees, _ = self.shown()
+        ids = [traceparent()]
+        forgotten, served = (exchange(end_of(APP, SERVER, port), 0, 100, ids) for port in (1, 2))
+        asked = exchange(end_of(APP, CLIENT, 2000), 50, 5000, ids)
+        for each in (forgotten, served, asked):
+            trees.begin(each)
+        for each in (forgotten, served):
+            trees.end(each)
+        trees.advance(START_NS + 1000 * MS)
+        trees.end(asked)
+        trees.finish()
+        assert trees.counts.too_old == 1
+        assert asked.tree is not None
+        assert asked.tree.parent is None
+
+    def test_nothing_is_left_of_connections_that_ended(self) -> None:
+        trees, _ = self.shown()
+        for number in range(100):
+            for end in (end_of(APP, CLIENT, number), end_of(NGINX, SERVER, number)):
+                trees.end(exchange(end, number, number + 1, [traceparent()]))
+                trees.close(end, START_NS)
+        trees.finish()
+        trees.advance(START_NS + 120_000 * MS)
+        kept = [trees._ends._ends, trees._ends._clients, trees._served._by_id, trees._shown]
+        assert not any(kept)
