@@ -4,10 +4,10 @@ Addresses, ports, times and bytes are real. Handshakes, acknowledgements and, wh
 records with a NULL cipher are made up. Comments say so.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from sslsniff.core.events import DIRECTIONS
-from sslsniff.core.fast_path import Consumer
+from sslsniff.core.fast_path import HEAD_OF_DATA, Consumer
 from sslsniff.core.losses import LossCause
 from sslsniff.core.model import Address, Chunk, Connection, Direction
 from sslsniff.core.ring_records import Records
@@ -26,6 +26,7 @@ _SEGMENT_BYTES = null_tls.LARGEST_RECORD_BYTES
 _SEARCHED_PACKETS = 8  # for the start of a message, after the sides take turns
 _SEARCHED_BYTES = 32 << 10  # an HTTP/2 frame of the usual length, and the next one's head
 _ZEROS = bytes(_SEGMENT_BYTES)
+_TIME = 5  # the index of the time among the fields of HEAD_OF_DATA
 
 _HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"  # RFC 9113 section 3.4
 _HTTP2_SETTINGS = b"\0\0\0\4\0\0\0\0\0"
@@ -94,13 +95,19 @@ class _DirectionWriter:
     def feed(self, time_ns: int, tid: int, data: bytes | memoryview) -> None:
         """See ``fast_path.Consumer``."""
         state = self.state
+        self._connection.enter_file(time_ns)
         self._connection.find_message_start(self, time_ns, data)
         for start in range(0, len(data), _SEGMENT_BYTES):
+            if self._packet_writer.lacks_room():
+                self._connection.enter_file(time_ns)
             piece = data[start : start + _SEGMENT_BYTES]
             self._packet_writer.next_packet(state, self._template(tid), time_ns, bytes(piece))
 
     def consume(self, key: int, records: Records, clock_offset_ns: int) -> None:
         """See ``fast_path.RecordConsumer``."""
+        if self._connection.is_elsewhere:
+            time_ns = HEAD_OF_DATA.unpack_from(records.data, records.position)[_TIME]
+            self._connection.enter_file(time_ns + clock_offset_ns)
         self._packet_writer.follow(self.state, key, records, clock_offset_ns)
 
     def forget(self) -> None:
@@ -129,20 +136,22 @@ class SyntheticConnection:
 
     ``addresses``: the client's and the server's in the packets.
     ``client_port``: the client's real port, if the packets have another.
+    ``interface``: returns the number in the present file of the interface of its packets.
     ``plays``: the side of the process. ``wraps``: whether data is in TLS records.
     ``numbers``: yields a number for each part.
     """
 
     __slots__ = (
-        *("_alpn", "_client_port", "_connection", "_interface", "_numbers", "_packet_writer"),
-        *("_pair", "_part", "_read", "_record_bytes", "_stray", "_written", "addresses", "plays"),
+        *("_alpn", "_client_port", "_connection", "_file_number", "_interface", "_interface_of"),
+        *("_numbers", "_packet_writer", "_pair", "_part", "_read", "_record_bytes", "_stray"),
+        *("_written", "addresses", "plays"),
     )
 
     def __init__(
         self,
         connection: Connection,
         packet_writer: PacketWriter,
-        interface: int,
+        interface: Callable[[], int],
         *,
         plays: Side,
         addresses: tuple[Address, Address],
@@ -154,7 +163,9 @@ class SyntheticConnection:
         self._connection = connection
         self._client_port = client_port
         self._packet_writer = packet_writer
-        self._interface = interface
+        self._interface_of = interface
+        self._interface = interface()
+        self._file_number = packet_writer.file_number
         self.plays = plays
         self._numbers = numbers
         wraps = wraps and addresses[1].port not in null_tls.HTTP_PORTS
@@ -173,6 +184,7 @@ class SyntheticConnection:
 
     def write(self, chunk: Chunk) -> None:
         """Write a chunk. Raises ``OutputError`` if the file cannot be written."""
+        self.enter_file(chunk.time_ns, extra_bytes=chunk.missing)
         writer = self._writer_of(chunk.direction)
         if writer.ended:  # the program used its TLS object again, unseen
             self._finish(chunk.time_ns, GOES_ON)
@@ -194,6 +206,29 @@ class SyntheticConnection:
         self.addresses, self._client_port = addresses, client_port
         self._begin(time_ns)
         self._pair.settled = self._stray = False
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether its next packet comes into another file than its last."""
+        writer = self._packet_writer
+        return self._file_number != writer.file_number or writer.lacks_room()
+
+    def enter_file(self, time_ns: int, extra_bytes: int = 0) -> None:
+        """Go on in another file if this one has no room, or if others went on there."""
+        packet_writer = self._packet_writer
+        if packet_writer.lacks_room(min(extra_bytes, LARGEST_FILLED_GAP_BYTES) * 2):
+            packet_writer.next_file()
+        if self._file_number == packet_writer.file_number:
+            return
+        self._file_number = packet_writer.file_number
+        self._interface = self._interface_of()
+        ended = [each for each in (self._read, self._written) if each.ended]
+        if not self._part:
+            return
+        self._begin(time_ns)
+        self._pair.settled = self._stray = False
+        for writer in ended:
+            self._end_direction(writer, time_ns)
 
     def consumer(self, direction: Direction) -> Consumer | None:
         """Return the writer of the next bytes of a direction; None if it has ended."""
@@ -238,6 +273,7 @@ class SyntheticConnection:
 
     def begin(self) -> None:
         """Write the handshakes, if no packet was written yet."""
+        self.enter_file(self.last_ns)
         if not self._part:
             self._begin(self._connection.opened_ns)
 
@@ -246,14 +282,17 @@ class SyntheticConnection:
         self.begin()
         writer = self._writer_of(direction)
         if not writer.ended:
-            writer.ended = True
-            self._control(writer, time_ns, FIN | ACK)
-            self._control(self._peer(writer), time_ns, ACK)
+            self._end_direction(writer, time_ns)
 
     def end(self, time_ns: int) -> None:
         """Write the end of the connection."""
         self.begin()
         self._finish(time_ns, "")
+
+    def _end_direction(self, writer: _DirectionWriter, time_ns: int) -> None:
+        writer.ended = True
+        self._control(writer, time_ns, FIN | ACK)
+        self._control(self._peer(writer), time_ns, ACK)
 
     def _new_writer(self, direction: Direction) -> _DirectionWriter:
         state = self._pair.ends[DIRECTIONS.index(direction)]

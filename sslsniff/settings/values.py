@@ -16,6 +16,9 @@ SMALLEST_RING_BYTES = 4 << 20
 MOST_CALL_BYTES = 16 << 20
 """Less than the BPF programs can emit of a call: bpf/data.bpf.h."""
 
+SMALLEST_FILE_BYTES = 4 << 20
+"""A capture file of this size has room for several batches of packets (files/pcap.py)."""
+
 _LARGEST_RING_BYTES = 1 << 30
 _LARGEST_SPILL_BYTES = 1 << 40
 _MOST_PID = 1 << 22  # PID_MAX_LIMIT, include/linux/threads.h
@@ -106,6 +109,14 @@ def spill_size(text: str) -> int:
     number = size(text)
     if not SMALLEST_RING_BYTES <= number <= _LARGEST_SPILL_BYTES:
         raise argparse.ArgumentTypeError(f"{text!r} is not a size from 4M to 1024G")
+    return number
+
+
+def file_size(text: str) -> int:
+    """Return the size in ``text`` of a capture file that others may follow."""
+    number = size(text)
+    if number < SMALLEST_FILE_BYTES:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size of 4M or more")
     return number
 
 

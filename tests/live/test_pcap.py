@@ -209,3 +209,38 @@ def test_both_ends(server: Server, certificate: Certificate, tmp_path: Path, sni
         assert_passed(captured, passed, role="server", pid=server.pid)
         assert_whole(captured)
     assert tshark(capture, "-Y", "_ws.malformed || tcp.analysis.flags") == ""
+
+
+@pytest.mark.parametrize("decodes", [False, True], ids=["pcap alone", "with lines"])
+def test_the_newest_files_have_the_last_exchanges(
+    server: Server, certificate: Certificate, tmp_path: Path, decodes: bool
+) -> None:
+    """A capture in further files at full speed, whose records are written in C, or decoded."""
+    kept, size = 3, 4 << 20
+    requests = [Request(f"/bytes/{100_000 + number}") for number in range(300)]
+    command = curl(server.url, requests, certificate, tmp_path, "--http1.1")
+    options = ["--pcap", "out.pcapng", "--pcap-size", "4M", "--pcap-files", str(kept)]
+    options += ["--json", "-o", "lines.jsonl"] if decodes else []
+    done = subprocess.run(
+        [SSLSNIFF, *options, "--", *command],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=4 * PATIENCE_S,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "0 bytes lost" in done.stderr or decodes
+    files = sorted(tmp_path.glob("out_*.pcapng"))
+    numbers = [int(each.stem.partition("_")[2]) for each in files]
+    assert numbers[0] > 4
+    assert numbers == [*range(numbers[0], numbers[0] + kept)]
+    assert sum(each.stat().st_size for each in files) <= kept * size
+    targets = [f"/bytes/{100_000 + number}" for number in range(300)]
+    found = []
+    for each in files:
+        found += tshark_values(each, "http.request.uri")
+        lost = "tcp.analysis.lost_segment || tcp.analysis.ack_lost_segment"
+        assert tshark_fields(each, "frame.number", only=lost) == []
+        assert read(each).summary["lost_bytes"] == 0
+    assert found == targets[-len(found) :]
+    assert len(found) > 60

@@ -42,6 +42,8 @@ class RecordedConnection:
         self._opened_ns = opened_ns
         self._is_open = False
         self._positions = {Direction.READ: 0, Direction.WRITE: 0}
+        self._skipped = dict(self._positions)
+        """How many bytes came before its first part here, in files before this one."""
         self._addresses: tuple[Address, Address] | None = None
 
     def open(
@@ -57,6 +59,8 @@ class RecordedConnection:
         if self._is_open:
             return
         self._is_open = True
+        if described is not None and described.part > 1:
+            self._skipped = {Direction.READ: described.read, Direction.WRITE: described.written}
         yield Opened(
             time_ns=self._opened_ns,
             tid=0,
@@ -102,7 +106,7 @@ class RecordedConnection:
         """Continue with a later part: yield the bytes that were lost before it."""
         starts = {Direction.READ: described.read, Direction.WRITE: described.written}
         for direction, position in starts.items():
-            missing = position - self._positions[direction]
+            missing = position - self._skipped[direction] - self._positions[direction]
             if missing > 0:
                 lost = described.lost
                 known = lost is not None and lost.direction is direction
