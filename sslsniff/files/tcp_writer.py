@@ -14,10 +14,11 @@ from sslsniff.core.ring_records import Records
 from sslsniff.decoders.messages import Side
 from sslsniff.decoders.sender_guess import starts_message
 from sslsniff.files import null_tls
-from sslsniff.files.comments import GOES_ON, MADE_UP, Described, Lost
+from sslsniff.files.comments import GOES_ON, MADE_UP, Described, Lost, ending_comment
 from sslsniff.files.packets import ACK, DATA_END, FIN, SYN, connect, header_end, numbers_taken
 from sslsniff.files.packing import KEPT_TEMPLATES, Endpoint, EndpointPair, Template
 from sslsniff.files.pcap import Origin, PacketWriter
+from sslsniff.files.tcp_ends import fatal_alert, last_packets, notified
 
 LARGEST_FILLED_GAP_BYTES = 1 << 20
 """A longer gap is not filled with zeros: a new synthetic connection begins after it."""
@@ -26,6 +27,7 @@ _SEGMENT_BYTES = null_tls.LARGEST_RECORD_BYTES
 _SEARCHED_PACKETS = 8  # for the start of a message, after the sides take turns
 _SEARCHED_BYTES = 32 << 10  # an HTTP/2 frame of the usual length, and the next one's head
 _ZEROS = bytes(_SEGMENT_BYTES)
+_CLOSE_NOTIFY = 0  # RFC 8446 section 6.1
 _TIME = 5  # the index of the time among the fields of HEAD_OF_DATA
 
 _HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"  # RFC 9113 section 3.4
@@ -36,7 +38,7 @@ class _DirectionWriter:
     """Writes one direction of a connection; its ``fast_path.Consumer``.
 
     ``start`` is the first bytes of its packets: the headers up to the sequence number. ``ended``
-    says that its FIN is written.
+    says that no data follows, ``has_fin`` that its FIN is written.
     """
 
     __slots__ = (
@@ -46,6 +48,7 @@ class _DirectionWriter:
         "_templates",
         "direction",
         "ended",
+        "has_fin",
         "start",
         "state",
     )
@@ -61,7 +64,7 @@ class _DirectionWriter:
         state: Endpoint,
     ) -> None:
         self.direction = direction
-        self.ended = False
+        self.ended = self.has_fin = False
         self.state = state
         self._connection = connection
         self._packet_writer = packet_writer
@@ -85,7 +88,7 @@ class _DirectionWriter:
     def begin(self, start: bytes) -> None:
         """Continue in another synthetic connection, whose packets begin with ``start``."""
         self.start = start
-        self.ended = False
+        self.ended = self.has_fin = False
         self.state.looks = _SEARCHED_PACKETS
         self._templates.clear()
         self.state.set_templates(())
@@ -222,13 +225,13 @@ class SyntheticConnection:
             return
         self._file_number = packet_writer.file_number
         self._interface = self._interface_of()
-        ended = [each for each in (self._read, self._written) if each.ended]
+        fins = [each for each in (self._read, self._written) if each.has_fin]
         if not self._part:
             return
         self._begin(time_ns)
         self._pair.settled = self._stray = False
-        for writer in ended:
-            self._end_direction(writer, time_ns)
+        for writer in fins:
+            self._write_fin(writer, time_ns)
 
     def consumer(self, direction: Direction) -> Consumer | None:
         """Return the writer of the next bytes of a direction; None if it has ended."""
@@ -278,20 +281,43 @@ class SyntheticConnection:
             self._begin(self._connection.opened_ns)
 
     def end_direction(self, direction: Direction, time_ns: int) -> None:
-        """Write the end of one direction."""
+        """Write the end of one direction: its close_notify, or else a FIN."""
         self.begin()
         writer = self._writer_of(direction)
-        if not writer.ended:
-            self._end_direction(writer, time_ns)
+        if writer.ended:
+            return
+        writer.ended = True
+        if self._record_bytes and notified(self._connection.ending, direction):
+            self._alert(writer, time_ns, _CLOSE_NOTIFY)
+        else:
+            self._write_fin(writer, time_ns, self._ending_comment())
 
     def end(self, time_ns: int) -> None:
         """Write the end of the connection."""
         self.begin()
-        self._finish(time_ns, "")
+        ending, role = self._connection.ending, self._connection.role
+        for direction in DIRECTIONS:
+            number, writer = fatal_alert(ending, direction), self._writer_of(direction)
+            if number is not None and self._record_bytes and not writer.has_fin:
+                self._alert(writer, time_ns, number)
+        for packet in last_packets(ending, role):
+            writer = self._writer_of(packet.direction)
+            if not packet.flags & FIN:
+                self._control(writer, time_ns, packet.flags, packet.comment)
+            elif not writer.has_fin:
+                self._write_fin(writer, time_ns, packet.comment)
 
-    def _end_direction(self, writer: _DirectionWriter, time_ns: int) -> None:
-        writer.ended = True
-        self._control(writer, time_ns, FIN | ACK)
+    def _alert(self, writer: _DirectionWriter, time_ns: int, number: int) -> None:
+        """Write an alert that the library sent or received."""
+        self._raw(writer, time_ns, null_tls.alert(number), self._ending_comment())
+
+    def _ending_comment(self) -> str:
+        ending = self._connection.ending
+        return ending_comment(ending, self._connection.role) if ending is not None else ""
+
+    def _write_fin(self, writer: _DirectionWriter, time_ns: int, comment: str = "") -> None:
+        writer.ended = writer.has_fin = True
+        self._control(writer, time_ns, FIN | ACK, comment)
         self._control(self._peer(writer), time_ns, ACK)
 
     def _new_writer(self, direction: Direction) -> _DirectionWriter:
@@ -401,9 +427,9 @@ class SyntheticConnection:
 
     def _finish(self, time_ns: int, comment: str) -> None:
         """Write a FIN of each direction that has none yet, and acknowledge the last one."""
-        open_writers = [each for each in (self._written, self._read) if not each.ended]
+        open_writers = [each for each in (self._written, self._read) if not each.has_fin]
         for writer in open_writers:
-            writer.ended = True
+            writer.ended = writer.has_fin = True
             self._control(writer, time_ns, FIN | ACK, comment)
         if open_writers:
             self._control(self._peer(open_writers[-1]), time_ns, ACK)

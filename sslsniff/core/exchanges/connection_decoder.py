@@ -238,6 +238,8 @@ class ConnectionDecoder:
             error, ended_ns = None, complete_ns
         exchange.ended_ns = self._now_ns if ended_ns is None else ended_ns
         exchange.error = error or opened.error
+        if exchange.error is not None:
+            exchange.ending = opened.ending(exchange.error)
         response = exchange.response
         if response is not None and response.status == 101:
             self._switched = exchange

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sslsniff.core.events import Addresses, Closed, Data, Ended, Event, Opened
+from sslsniff.core.endings import ConnectionEnding
+from sslsniff.core.events import Addresses, Closed, Data, Ended, Ending, Event, Opened
 from sslsniff.core.losses import LossCause
 from sslsniff.core.model import Address, Direction
 from sslsniff.decoders.messages import Side
@@ -14,6 +15,7 @@ from sslsniff.files.packet_layers.segments import advance
 from sslsniff.files.packet_layers.tcp_segment import AddressPort, Segment
 from sslsniff.files.packets import ACK, FIN, RST, SYN, WORD
 from sslsniff.files.tcp_connections.reassembly import EarlyBytes, Ordering, Piece, Reassembler
+from sslsniff.files.tcp_ends import fatal_alert, notified
 
 USUAL_WINDOW_BYTES = 1 << 20
 """How far from the next byte the numbers of a connection usually are."""
@@ -123,6 +125,11 @@ class RecordedConnection:
         if self._is_open:
             yield Ended(time_ns, self.number, direction, self._positions[direction])
 
+    def note_ending(self, ending: ConnectionEnding, time_ns: int) -> Iterator[Event]:
+        """Yield how the connection ends, if it had any event."""
+        if self._is_open and ending != ConnectionEnding():
+            yield Ending(time_ns, self.number, ending)
+
     def close(self, time_ns: int) -> Iterator[Event]:
         """Yield the end of the connection, if it had any event."""
         if self._is_open:
@@ -174,6 +181,11 @@ class _RecordedDirection:
         if undecided:
             self._undecided = None
         return undecided or b""
+
+
+def _is_close_notify(ending: ConnectionEnding, direction: Direction) -> bool:
+    """Return whether the last alert in a direction is a close_notify."""
+    return notified(ending, direction) and fatal_alert(ending, direction) is None
 
 
 class TcpConnection:
@@ -286,6 +298,11 @@ class TcpConnection:
             self._may_be_reset = False
             for piece in direction.reassembler.feed(sequence, segment.payload, segment.size, tag):
                 self._piece(direction, piece, out)
+        if isinstance(tag.note, ConnectionEnding):
+            out += self.recorded.note_ending(tag.note, tag.time_ns)
+            if segment.size and _is_close_notify(tag.note, direction.kind):
+                out += self.recorded.end(direction.kind, tag.time_ns)
+                direction.end_reported = True
         if segment.flags & FIN:
             direction.reassembler.finish(sequence + segment.size)
             self.goes_on |= tag.note == GOES_ON
