@@ -1,5 +1,6 @@
 """The hooks of a sink, all doing nothing: a sink overrides those it wants."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -111,6 +112,12 @@ class Sink:
 
     wants_stalls = False
     """Whether flow-control stalls are wanted also where frames are not asked for."""
+
+    def decoded_by(self, is_idle: Callable[[Connection], bool]) -> None:
+        """Get what says whether a connection is between two exchanges; called first, once.
+
+        Then all bytes that were passed on so far are those of whole messages.
+        """
 
     def opened(self, connection: Connection, time_ns: int) -> None:
         """Handle a connection that is seen for the first time."""

@@ -91,11 +91,13 @@ class Described:
         plays: Side,
         wrapped: bool,
         positions: tuple[int, int],
+        from_start: bool,
         client_port: int | None = None,
     ) -> Self:
         """Return the description of a part of ``connection``.
 
-        ``positions``: the bytes read and written before it.
+        ``positions``: the bytes read and written before it. ``from_start``: whether the file has
+        the connection's beginning.
         """
         process = connection.process
         return cls(
@@ -107,7 +109,7 @@ class Described:
             library=connection.library,
             role=None if connection.role_is_inferred else connection.role,
             plays=plays,
-            from_start=connection.from_start,
+            from_start=from_start,
             addresses_known=connection.local is not None and connection.remote is not None,
             wrapped=wrapped,
             read=positions[0],
@@ -197,6 +199,20 @@ _SHOWN_ENDINGS = (
     SocketEnding.PEER_RESET,
 )
 """Those that packets of the file show."""
+
+LEFT_OUT = (
+    "what came on the connection before its next packets was left out (--around)\n"
+    + _MARK
+    + ', "left_out": true}'
+)
+"""The comment of a FIN before what is shown as another connection."""
+
+
+def left_out_comment(count: int) -> str:
+    """Return the comment of a packet before whose bytes ``count`` others are not in the file."""
+    sentence = f"{count:,} bytes before these were left out (--around): they are not lost"
+    return _text(sentence, {"left_out_bytes": count})
+
 
 Note = Described | Lost | ConnectionEnding | str
 """A parsed comment: an object, or ``MADE_UP`` or ``GOES_ON``."""

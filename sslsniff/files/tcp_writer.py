@@ -5,6 +5,7 @@ records with a NULL cipher are made up. Comments say so.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from sslsniff.core.events import DIRECTIONS
 from sslsniff.core.fast_path import HEAD_OF_DATA, Consumer
@@ -14,7 +15,15 @@ from sslsniff.core.ring_records import Records
 from sslsniff.decoders.messages import Side
 from sslsniff.decoders.sender_guess import starts_message
 from sslsniff.files import null_tls
-from sslsniff.files.comments import GOES_ON, MADE_UP, Described, Lost, ending_comment
+from sslsniff.files.comments import (
+    GOES_ON,
+    LEFT_OUT,
+    MADE_UP,
+    Described,
+    Lost,
+    ending_comment,
+    left_out_comment,
+)
 from sslsniff.files.packets import ACK, DATA_END, FIN, SYN, connect, header_end, numbers_taken
 from sslsniff.files.packing import KEPT_TEMPLATES, Endpoint, EndpointPair, Template
 from sslsniff.files.pcap import Origin, PacketWriter
@@ -137,6 +146,10 @@ class SyntheticConnection:
     A new part begins after a gap that is too long to fill. One also begins at the first message of
     a capture that joined in the middle of another: its rest would spoil the dissection.
 
+    Bytes that a filter left out take no sequence numbers: what follows comes right after what was
+    before. HTTP/2 needs them to read later headers, so what follows is another connection then,
+    joined in the middle.
+
     ``addresses``: the client's and the server's in the packets.
     ``client_port``: the client's real port, if the packets have another.
     ``interface``: returns the number in the present file of the interface of its packets.
@@ -146,6 +159,7 @@ class SyntheticConnection:
 
     __slots__ = (
         *("_alpn", "_client_port", "_connection", "_file_number", "_interface", "_interface_of"),
+        *("_left_out", "_restarted"),
         *("_numbers", "_packet_writer", "_pair", "_part", "_read", "_record_bytes", "_stray"),
         *("_written", "addresses", "plays"),
     )
@@ -175,6 +189,10 @@ class SyntheticConnection:
         self._record_bytes = null_tls.RECORD_BYTES if wraps else 0
         self._alpn = connection.alpn
         self._part = 0
+        self._left_out = dict.fromkeys(DIRECTIONS, 0)
+        self._restarted: _DirectionWriter | None = None
+        """The direction whose left-out bytes made what follows another connection; the other has
+        left-out bytes of the same time."""
         self._stray = False  # whether this part has bytes that cannot be dissected
         self._pair = EndpointPair()
         self._read = self._new_writer(Direction.READ)
@@ -192,13 +210,40 @@ class SyntheticConnection:
         if writer.ended:  # the program used its TLS object again, unseen
             self._finish(chunk.time_ns, GOES_ON)
             self._begin(chunk.time_ns)
+        left_out = chunk.offset - chunk.missing - writer.position
         writer.state.position = chunk.offset
+        if left_out > 0:
+            chunk = self._skip(writer, chunk, left_out)
+        elif self._restarted is not writer:
+            self._restarted = None
         if chunk.missing:
             if not self._pair.settled:
                 self._settle(chunk.time_ns, b"")
             self._fill(writer, chunk)
         elif chunk.data:
             writer.feed(chunk.time_ns, chunk.tid, chunk.data)
+
+    def _skip(self, writer: _DirectionWriter, chunk: Chunk, count: int) -> Chunk:
+        """Go on after bytes that were left out; return what of ``chunk`` is still to write."""
+        self._left_out[writer.direction] += count
+        time_ns = chunk.time_ns
+        if self._alpn == "h2" and self._restarted is not self._peer(writer):
+            self._restarted = writer
+            if self._part:
+                self._finish(time_ns, LEFT_OUT)
+                self._part = 0
+                self._begin(time_ns)
+            return chunk
+        self._restarted = None
+        if not self._part or not chunk.data:
+            return chunk
+        first, rest = chunk.data[:_SEGMENT_BYTES], chunk.data[_SEGMENT_BYTES:]
+        template = self.template(writer, chunk.tid, left_out_comment(count))
+        self.find_message_start(writer, time_ns, first)
+        size = len(first) + self._record_bytes
+        self._packet_writer.packet(writer.state, template, time_ns, first, count=size)
+        writer.state.position += len(first)
+        return replace(chunk, offset=writer.position, data=rest)
 
     def move(
         self, addresses: tuple[Address, Address], client_port: int | None, time_ns: int
@@ -410,13 +455,17 @@ class SyntheticConnection:
             part=self._part,
             plays=self.plays,
             wrapped=bool(self._record_bytes),
-            positions=(self._read.position, self._written.position),
+            positions=(
+                self._read.position - self._left_out[Direction.READ],
+                self._written.position - self._left_out[Direction.WRITE],
+            ),
+            from_start=connection.from_start and not any(self._left_out.values()),
             client_port=self._client_port,
         )
         self._control(client, time_ns, SYN, described.text(lost), tid)
         self._control(server, time_ns, SYN | ACK)
         self._control(client, time_ns, ACK)
-        whole = connection.from_start and self._part == 1
+        whole = described.from_start and self._part == 1
         if self._record_bytes:
             self._raw(client, time_ns, null_tls.client_hello(connection.sni, self._alpn, whole))
             self._raw(server, time_ns, null_tls.server_hello(self._alpn))

@@ -148,6 +148,11 @@ def count(text: str) -> int:
     return _whole_number(text, 1, _MOST_COUNT, "a number of 1 or more")
 
 
+def whole_count(text: str) -> int:
+    """Return the number in ``text``, which may be 0."""
+    return _whole_number(text, 0, _MOST_COUNT, "a number of 0 or more")
+
+
 def source_line(text: str) -> tuple[str, int]:
     """Return the file and the line in ``text``, such as main.c:36."""
     file, _, number = text.rpartition(":")

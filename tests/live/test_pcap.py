@@ -244,3 +244,26 @@ def test_the_newest_files_have_the_last_exchanges(
         assert read(each).summary["lost_bytes"] == 0
     assert found == targets[-len(found) :]
     assert len(found) > 60
+
+
+@pytest.mark.parametrize("version", ["--http1.1", "--http2"])
+def test_only_what_is_around_a_failure(
+    server: Server, certificate: Certificate, tmp_path: Path, version: str
+) -> None:
+    """Lines and file have one of 40 exchanges of a connection, and two on each side of it."""
+    requests = [Request(f"/bytes/{5000 + number}") for number in range(40)]
+    command = curl(server.url, requests, certificate, tmp_path, version)
+    capture = tmp_path / "out.pcapng"
+    options = ["--around", "2", "~u /bytes/5020", "--pcap", str(capture)]
+    captured = run_under(tmp_path, *command, options=options).captured
+    sizes = [*range(5018, 5023)]
+    targets = [each["request"]["target"] for each in captured.exchanges]
+    assert targets == [f"/bytes/{size}" for size in sizes]
+    assert (captured.summary["shown"], captured.summary["exchanges"]) == (5, 40)
+    assert capture.stat().st_size < 5 * 5000 + 10_000
+    back = read(capture)
+    assert_whole(back)
+    assert [each["response"]["body"]["size"] for each in back.exchanges] == sizes
+    field = "http2.headers.status" if version == "--http2" else "http.response.code"
+    assert tshark_values(capture, field) == ["200"] * 5
+    assert tshark_values(capture, "tcp.analysis.lost_segment") == []

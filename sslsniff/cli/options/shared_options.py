@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from sslsniff.cli.options.output_list import OUTPUTS
 from sslsniff.cli.options.output_rules import TUI
 from sslsniff.destinations import options as destinations
-from sslsniff.filters.options import FILTER
+from sslsniff.filters.options import AROUND, FAILED, FILTER
 from sslsniff.model_calls.options import PRICES
 from sslsniff.outputs.lines import options as lines
 from sslsniff.redaction import options as redaction
@@ -27,6 +27,7 @@ FILTERS = {
 """Options of other tools -> a filter that does the same."""
 
 OUTPUT_OPTIONS: tuple[Option[Any], ...] = (
+    AROUND,
     *(lines.VERBOSE, lines.JSON, TUI, lines.CHUNKS, lines.FRAMES, lines.STREAM, lines.PROTO_SET),
     *(lines.HEXDUMP, destinations.OUTPUT),
     *(option for each in OUTPUTS for option in each.options),
@@ -41,7 +42,9 @@ def parse_filter(asked: Asked) -> "Filter | None":
     """Return the filter, None if there is none; raises ``FilterError``."""
     expression = asked[FILTER]
     if expression is None:
-        return None
+        if asked[AROUND] is None:
+            return None
+        expression = FAILED
     from sslsniff.filters.filters import parse
 
     return parse(expression)

@@ -91,6 +91,12 @@ class ConnectionDecoder:
         return self._decoder.held_bytes + opened + waiting
 
     @property
+    def is_idle(self) -> bool:
+        """Whether no exchange is open, and no message has come in part."""
+        is_between = not self._open and not self._waiting and self._switched is None
+        return is_between and self._decoder.is_idle
+
+    @property
     def open_exchanges(self) -> list[Exchange]:
         """The exchanges that have not ended."""
         return [opened.exchange for opened in self._open.values()]
