@@ -202,7 +202,7 @@ static __always_inline struct connection *bind_direct(const struct thread *threa
 
 /* Note a socket call inside of a TLS call: it binds when that call returns, which finds the connection anyway. The
  * addresses, which take long, are read then, too, unless the call uses several sockets. */
-static __always_inline void note_socket(struct call *call, int calls, const struct sock *sock)
+static __always_inline void note_socket(struct call *call, int calls, const struct sock *sock, u64 sent, u64 received)
 {
 	u64 stack = call->stack;
 	int is_new = !call->socket || (call->socket != (u64)sock && has_addresses((u64)sock));
@@ -210,6 +210,8 @@ static __always_inline void note_socket(struct call *call, int calls, const stru
 		return;
 	if (is_new)
 		call->socket = (u64)sock;
+	if (!sent)
+		call->received_bytes = received && received < MOST_RECEIVED ? received : MOST_RECEIVED;
 	if (calls > 1 && has_addresses((u64)sock))
 		bind_outer(call, (u64)sock);
 }
@@ -252,11 +254,11 @@ SUBPROGRAM int bind_socket(u64 socket, u64 sent, u64 received)
 	struct call *call = 0;
 	int calls = enclosing_calls(thread, user_stack(), &call);
 	if (calls)
-		note_socket(call, calls, sock);
+		note_socket(call, calls, sock, sent, received);
 	if ((calls && !thread->shut) || !has_addresses(socket) || !is_stream(sock))
 		return 0;
 	if (sent && thread->shut) {
-		check_ends(thread, thread->shut);
+		check_ends(thread, thread->shut, ENDED_BY_NOTIFY, ENDED_UNSURE);
 		thread->shut = 0;
 	}
 	if (calls)
@@ -315,7 +317,7 @@ static __always_inline int close_half(u64 object, u64 pid, u64 socket)
 	if (!connection || !connection->half || connection->socket != socket)
 		return 0;
 	int announced = connection->announced;
-	close_connection(0, &key);
+	close_connection(0, &key, 0);
 	return announced;
 }
 

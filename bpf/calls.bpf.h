@@ -275,6 +275,22 @@ static __always_inline void count_unmatched(s32 result)
 		__atomic_fetch_add(calls, 1, __ATOMIC_RELAXED);
 }
 
+#define MOST_ALERT_BYTES 64 /* of an encrypted alert, with a record's header and padding; a session ticket has more */
+
+/* Why a call that read nothing ended: enum ended_by. OpenSSL sets the flag of a received close_notify also where the peer
+ * only closed the TCP connection, if the program asks for that (SSL_OP_IGNORE_UNEXPECTED_EOF): then the call received
+ * nothing. Where the program receives for the library, it is not known. */
+static __always_inline u8 received_end(const struct connection_key *key, const struct call *call)
+{
+	const struct connection *connection = map_lookup(connections, key);
+	if (!connection || connection->direct != CERTAIN)
+		return ENDED_UNSURE;
+	if (!call->received_bytes)
+		return ENDED_BY_SOCKET;
+	return call->received_bytes > RECORD_HEADER_BYTES && call->received_bytes <= MOST_ALERT_BYTES ? ENDED_BY_NOTIFY
+												      : ENDED_UNSURE;
+}
+
 /* A call returns. Only bytes of successful calls count: one that would block is called again with the same bytes. */
 static __always_inline int finish_call(struct pt_regs *ctx, int has_list)
 {
@@ -299,7 +315,7 @@ static __always_inline int finish_call(struct pt_regs *ctx, int has_list)
 	if (call.direction == DIRECTION_NONE)
 		return 0;
 	if (!result)
-		check_ends(thread, call.object);
+		check_ends(thread, call.object, ENDED_UNSURE, received_end(&key, &call));
 	if (result <= 0 || config->stopped)
 		return 0;
 	u64 size = !has_list && call.count ? read_pointer(call.count) : (u64)(u32)result;

@@ -20,6 +20,7 @@ enum event_kind {
 	EVENT_HIT = 11,
 	EVENT_TLS_SOCKET = 12,
 	EVENT_FAILURE = 13,
+	EVENT_SOCKET_ENDED = 14,
 };
 
 enum direction {
@@ -62,7 +63,7 @@ enum cut {
 struct event_header {
 	__u16 kind;
 	__u8 direction; /* EVENT_DATA and EVENT_ENDED only */
-	__u8 cut;	/* EVENT_DATA only */
+	__u8 cut;	/* EVENT_DATA; in EVENT_CLOSED and EVENT_ENDED it says how */
 	__u32 tid;
 	__u64 time_ns;	  /* CLOCK_MONOTONIC */
 	__u64 connection; /* unique within one capture; 0 in EVENT_EXITED, EVENT_SOCKET_GONE and EVENT_CGROUP */
@@ -211,10 +212,33 @@ struct event_tls_socket {
 	struct tls_socket found;
 };
 
-/* A side sent its close_notify: nothing follows in this direction. */
+/* Why the library says that nothing follows in a direction. */
+enum ended_by {
+	ENDED_UNSURE = 0,
+	ENDED_BY_NOTIFY = 1, /* a close_notify */
+	ENDED_BY_SOCKET = 2, /* the peer closed the TCP connection, and sent none */
+};
+
+/* A side closed: nothing follows in this direction. `cut` is an `ended_by`. */
 struct event_ended {
 	struct event_header header;
 	__u64 position; /* after the last byte */
+};
+
+/* The end of the TCP connection of a socket began. */
+struct event_socket_ended {
+	struct event_header header; /* with the time when it began; the connection: 0 if only the socket is known */
+	__u64 socket;
+	__u8 ending; /* enum socket_ending */
+	__u8 pad[7];
+};
+
+/* What is known of a connection at its end, in bits. */
+enum closing {
+	CLOSING_SOCKET_ENDS = 1, /* an EVENT_SOCKET_ENDED of its socket follows */
+	CLOSING_FLAGS_KNOWN = 2, /* the library's object says which close_notify alerts passed: */
+	CLOSING_SENT = 4,	 /* perhaps: a program can set the flag, or ask not to send one */
+	CLOSING_RECEIVED = 8,
 };
 
 /* The connection ended; the final positions show what was lost after the last event. */
@@ -227,7 +251,7 @@ struct event_closed {
 struct event_exited {
 	struct event_header header;
 	__u32 pid;
-	__u32 pad;
+	__u32 is_exec; /* it replaced its program */
 };
 
 /* A cgroup v2 was made. */
@@ -271,6 +295,7 @@ _Static_assert(sizeof(struct event_paired) == 24 + 8, "event_paired");
 _Static_assert(sizeof(struct event_socket_gone) == 24 + 8, "event_socket_gone");
 _Static_assert(sizeof(struct event_left_out) == 24, "event_left_out");
 _Static_assert(sizeof(struct event_ended) == 24 + 8, "event_ended");
+_Static_assert(sizeof(struct event_socket_ended) == 24 + 16, "event_socket_ended");
 _Static_assert(sizeof(struct event_closed) == 24 + 16, "event_closed");
 _Static_assert(sizeof(struct event_exited) == 24 + 8, "event_exited");
 _Static_assert(sizeof(struct event_cgroup) == 24 + 8 + CGROUP_PATH_BYTES, "event_cgroup");

@@ -146,7 +146,7 @@ int go_handshake(struct pt_regs *ctx)
 	struct connection_key key = {.object = take_value(ctx, &rest), .pid = thread->pid};
 	if (layout->handshakes < 0 || read_pointer(key.object + layout->handshakes))
 		return 0;
-	close_connection(thread->tid, &key);
+	close_connection(thread->tid, &key, 0);
 	make_connection(&key, 1, HALF_NONE);
 	return 0;
 }
@@ -161,6 +161,6 @@ int go_close(struct pt_regs *ctx)
 	if (!thread)
 		return 0;
 	struct connection_key key = {.object = take_value(ctx, &rest), .pid = thread->pid};
-	close_connection(thread->tid, &key);
+	close_connection(thread->tid, &key, 0);
 	return 0;
 }

@@ -136,6 +136,7 @@ struct carrier {
 	u8 pad[7];
 };
 
+#define MOST_RECEIVED 0xFFFF
 /* A TLS call between its entry and its return. A process and a stack pointer identify it: a coroutine may end its call on
  * another thread, and many calls may be open on one. */
 struct call {
@@ -155,10 +156,11 @@ struct call {
 	u32 tid;      /* the thread that entered it, and its process, as the kernel numbers them */
 	u32 tgid;
 	u8 direction;
-	u8 cut;		/* why bytes beyond the limit are not copied */
-	u8 has_no_io;	/* no socket call is made inside */
-	u8 is_replaced; /* its slot had a call that never returned */
-	u8 pad[4];
+	u8 cut;		    /* why bytes beyond the limit are not copied */
+	u8 has_no_io;	    /* no socket call is made inside */
+	u8 is_replaced;	    /* its slot had a call that never returned */
+	u16 received_bytes; /* by the last socket call inside that received; MOST_RECEIVED: more, or unknown; 0: none did */
+	u8 pad[2];
 };
 
 struct call_block_key {

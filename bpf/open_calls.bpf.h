@@ -92,6 +92,7 @@ static __always_inline struct call *open_call(struct thread *thread, u64 stack)
 	call->tgid = id >> 32;
 	call->received = thread->received;
 	call->socket = 0;
+	call->received_bytes = 0;
 	call->has_no_io = 0;
 	return call;
 }

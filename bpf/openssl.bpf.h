@@ -20,7 +20,7 @@ int openssl_new_return(struct pt_regs *ctx)
 	if (!thread || !object)
 		return 0;
 	struct connection_key key = {.object = object, .pid = thread->pid};
-	close_connection(thread->tid, &key);
+	close_connection(thread->tid, &key, 0);
 	make_connection(&key, 1, HALF_NONE);
 	return 0;
 }
@@ -40,8 +40,8 @@ int openssl_free_enter(struct pt_regs *ctx)
 		return 0;
 	struct connection_key key = {.object = object, .pid = thread->pid};
 	report_unused(ctx, thread, object);
-	check_ends(thread, object);
-	close_connection(thread->tid, &key);
+	const struct connection *connection = map_lookup(connections, &key);
+	close_connection(thread->tid, &key, connection ? read_closing(connection, object) : 0);
 	return 0;
 }
 
@@ -62,8 +62,7 @@ int openssl_clear_enter(struct pt_regs *ctx)
 		connection->from_start |= !connection->announced;
 		return 0;
 	}
-	check_ends(thread, key.object);
-	close_connection(thread->tid, &key);
+	close_connection(thread->tid, &key, connection ? read_closing(connection, key.object) : 0);
 	make_connection(&key, 1, HALF_NONE);
 	return 0;
 }
@@ -78,7 +77,7 @@ int openssl_shutdown_enter(struct pt_regs *ctx)
 	if (!thread)
 		return 0;
 	thread->shut = PT_REGS_PARM1(ctx);
-	check_ends(thread, thread->shut);
+	check_ends(thread, thread->shut, ENDED_UNSURE, ENDED_UNSURE);
 	return 0;
 }
 

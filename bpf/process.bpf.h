@@ -227,8 +227,8 @@ static __always_inline void forget_thread(u64 id)
 	map_delete(threads, &id);
 }
 
-/* Emit the end of a process, or of its address space, once, if it was watched. */
-static __always_inline void forget_process(u32 tgid)
+/* Emit the end of a process, or of its program by exec, once, if it was watched. */
+static __always_inline void forget_process(u32 tgid, u8 is_exec)
 {
 	u32 *pid = map_lookup(watched, &tgid);
 	if (!pid)
@@ -237,7 +237,7 @@ static __always_inline void forget_process(u32 tgid)
 	if (event) {
 		fill_header(&event->header, EVENT_EXITED, 0, 0);
 		event->pid = *pid;
-		event->pad = 0;
+		event->is_exec = is_exec;
 		ring_submit(events, event);
 	} else {
 		count(COUNTER_LOST_EXITS, 1);
@@ -275,7 +275,7 @@ int process_exec(struct bpf_raw_tracepoint_args *ctx)
 	 * its old number, the key of its calls. All other threads have ended. */
 	u64 old_id = id >> 32 << 32 | (u32)ctx->args[1];
 	forget_thread(old_id);
-	forget_process(id >> 32);
+	forget_process(id >> 32, 1);
 	const struct config *config = get_config();
 	if (!config)
 		return 0;
@@ -307,7 +307,7 @@ int process_exit(struct bpf_raw_tracepoint_args *ctx)
 	}
 	if (live != 0)
 		return 0;
-	forget_process(id >> 32);
+	forget_process(id >> 32, 0);
 	u32 pid = current_pid_tgid(config) >> 32;
 	if (map_lookup(pids, &pid)) {
 		keep_name(pid);

@@ -49,7 +49,7 @@ static __always_inline struct connection *take_record(const struct thread *threa
 {
 	struct connection *connection = map_lookup(connections, key);
 	if (connection && (connection->half != half || sequence < connection->sequence)) {
-		close_connection(thread->tid, key);
+		close_connection(thread->tid, key, 0);
 		connection = 0;
 	}
 	if (!connection) {

@@ -19,6 +19,7 @@ KEEP_TYPE(event_opened);
 KEEP_TYPE(event_data);
 KEEP_TYPE(event_addresses);
 KEEP_TYPE(event_ended);
+KEEP_TYPE(event_socket_ended);
 KEEP_TYPE(event_closed);
 KEEP_TYPE(event_exited);
 KEEP_TYPE(event_paired);

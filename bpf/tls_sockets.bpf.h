@@ -13,6 +13,7 @@
 
 #include "announce.bpf.h"
 #include "moved_bytes.bpf.h"
+#include "socket_end.bpf.h"
 
 #define TCP_PROTOCOL 6 /* IPPROTO_TCP, which is no macro in the kernel */
 
@@ -409,5 +410,7 @@ static __always_inline void note_state(u64 socket, u32 state)
 		return;
 	}
 	tls->ended_ns = bpf_ktime_get_ns();
+	if (tls->is_probed)
+		report_socket_end(socket, 0);
 	tls->received = received_bytes(socket) - (state == TCP_CLOSE_WAIT); /* the peer's FIN counts as a byte */
 }

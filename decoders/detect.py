@@ -137,6 +137,13 @@ class Detector:
             return HTTP1
         return self._decoder.protocol if self._decoder is not None else self._opaque.protocol
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether the protocol is known and, if its decoder can tell, no message came in part."""
+        if self._checked or self._decoder is None:
+            return False
+        return bool(getattr(self._decoder, "is_idle", True))
+
     def _check(self, side: Side, data: bytes) -> list[Message]:
         """Buffer the first bytes until a side begins with a start line, or with something else."""
         self._buffer(side, data)

@@ -132,6 +132,11 @@ class Http1Decoder:
         waiting = _WAITING_BYTES * len(self._waiting)
         return self._requests.held_bytes + self._responses.held_bytes + waiting
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request waits for its response, and no byte waits for the next ones."""
+        return not self.held_bytes
+
     def end(self, side: Side, reason: str = CLOSED) -> list[Message]:
         """End a side; a server that ends leaves the waiting requests without a response."""
         out: list[Message] = []

@@ -108,6 +108,11 @@ class FrameReader:
         self._remaining = self._pad = self._faults = 0
 
     @property
+    def is_between(self) -> bool:
+        """Whether the next byte begins a frame."""
+        return self._mode is Mode.HEADER and not self._partial
+
+    @property
     def held_bytes(self) -> int:
         """The memory that it uses."""
         sync = self._sync.held_bytes if self._sync is not None else 0

@@ -93,6 +93,13 @@ class Http2Decoder:
         shown = 4 * streams if self._view else 0
         return self._client.held_bytes + self._server.held_bytes + streams + shown
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no stream is open, and each side's next byte begins a frame."""
+        sides = self._client, self._server
+        are_between = all(each.reader.is_between and each.block is None for each in sides)
+        return are_between and not self._streams.open
+
     def end(self, side: Side, reason: str = CLOSED) -> list[Message]:
         """See ``Decoder``: aborts the messages that ``side`` had not ended."""
         out: list[Message] = []

@@ -62,6 +62,11 @@ class InnerProtocols:
         """The protocol of the connection, which carries the inner ones."""
         return self._decoder.protocol
 
+    @property
+    def is_idle(self) -> bool:
+        """See ``Detector``."""
+        return self._decoder.is_idle
+
     def feed(self, side: Side, data: bytes) -> list[Message]:
         """Feed the next bytes that ``side`` sent."""
         messages = self._decoder.feed(side, data)

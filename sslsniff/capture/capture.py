@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from sslsniff.capture.connection_endings import ConnectionEndings
 from sslsniff.capture.early_files import EarlyFiles
 from sslsniff.capture.handshakes.handshakes import Handshakes
 from sslsniff.capture.late_files import LateFiles
@@ -112,6 +113,7 @@ class LiveCapture:
         self._closing = contextlib.ExitStack()
         self._handshakes = Handshakes(self.libraries, FAILURES)
         self._joiner = RustlsConnections(self.fast_path)
+        self._endings = ConnectionEndings()
         self._may_have_ended = True  # a look into the kernel's table takes 0.1 ms
         self._reading = Records(memoryview(b""), 0, 0)
         """The batch that was read last; its position is the next record to handle."""
@@ -243,6 +245,7 @@ class LiveCapture:
         self._may_have_ended = self._records.fd not in ready
         self._unseen.poll()
         yield from self._ended_handshakes()
+        yield from self._endings.release()
         if self._may_have_ended:
             self._report_ended()
         self._late_files.poll(ready)
@@ -253,7 +256,7 @@ class LiveCapture:
             self._pacing.worked()
             if not is_over:
                 return  # the records that halves wait for may be among the unread ones
-        yield from self._joiner.release(self.now_ns())
+        yield from self._endings.handle(self._joiner.release(self.now_ns()))
 
     def _report_ended(self) -> None:
         """Note which of the processes that the user named have ended."""
@@ -283,7 +286,8 @@ class LiveCapture:
                 self._skipped_bytes += no_time_bytes(event)
                 yield from self._handle(event)
         self._late_files.finish()
-        yield from self._joiner.release()
+        yield from self._endings.handle(self._joiner.release())
+        yield from self._endings.release(is_over=True)
         if not is_skipped():
             self._unseen.finish()
             yield from self._ended_handshakes(is_over=True)
@@ -373,7 +377,9 @@ class LiveCapture:
                 event = wire.parse(record, offset_ns)
                 if isinstance(event, events.Data):
                     self._note_bytes(event)
-                    yield from self._joiner.handle(event)
+                    joined = self._joiner.handle(event)
+                    # A tuple has data alone, as nearly always.
+                    yield from joined if type(joined) is tuple else self._endings.handle(joined)
                 else:
                     yield from self._handle(event)
                 if is_drained():
@@ -409,8 +415,18 @@ class LiveCapture:
             return ()
         if isinstance(event, events.Failure):
             self._handshakes.fail(event)
+            self._note_alert(event)
             return ()
+        if isinstance(event, events.SocketEnded):
+            return self._endings.end_socket(event)
         if isinstance(event, events.Exited):
             self._may_have_ended = True
         self._open.remember(event)
-        return self._joiner.handle(event)
+        return self._endings.handle(self._joiner.handle(event))
+
+    def _note_alert(self, failure: events.Failure) -> None:
+        """Note an alert after data as the end of its connection."""
+        if failure.has_data:
+            facts = self._handshakes.alerts_of(failure)
+            number = self._joiner.connection_of(failure.opened.connection)
+            self._endings.alert(failure.opened.time_ns, number, *facts)

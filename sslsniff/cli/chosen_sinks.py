@@ -22,7 +22,7 @@ from sslsniff.destinations.output_files import (
     no_standard_output,
     open_standard,
 )
-from sslsniff.filters.options import FILTER
+from sslsniff.filters.options import AROUND, FILTER
 from sslsniff.forms.proto_fields import Schema, no_schema
 from sslsniff.forms.text.hexdump import HexdumpSink
 from sslsniff.forms.text.lines import terminal_columns
@@ -148,6 +148,11 @@ def filtered(asked: Asked, sinks: list[Sink]) -> list[Sink]:
     expression = parse_filter(asked)
     if expression is None:
         return sinks
+    count = asked[AROUND]
+    if count is not None:
+        from sslsniff.filters.around import AroundSink
+
+        return [AroundSink(expression, count, sinks)]
     from sslsniff.filters.filtered import FilteredSink
 
     return [FilteredSink(expression, sinks, whole_trees=asked[TREE])]

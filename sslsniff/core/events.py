@@ -4,6 +4,7 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import NamedTuple
 
+from sslsniff.core.endings import ConnectionEnding
 from sslsniff.core.handshakes import HandshakeFacts, SocketEnding
 from sslsniff.core.losses import LossCause
 from sslsniff.core.model import Address, Container, Direction
@@ -26,6 +27,7 @@ class EventKind(IntEnum):
     HIT = 11
     TLS_SOCKET = 12
     FAILURE = 13
+    SOCKET_ENDED = 14
 
 
 class Opened(NamedTuple):
@@ -123,21 +125,32 @@ class Checked(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """One side closed its direction of a connection at ``position``: no bytes follow."""
+    """One side closed its direction of a connection at ``position``: no bytes follow.
+
+    ``notified``: whether by a close_notify; None: unknown.
+    """
 
     time_ns: int
     connection: int
     direction: Direction
     position: int
+    notified: bool | None = None
 
 
 class Closed(NamedTuple):
-    """A connection ended; with its final positions."""
+    """A connection ended; with its final positions.
+
+    ``socket_ends``: a ``SocketEnded`` of its socket follows. ``sent_notify``, ``received_notify``:
+    False: no close_notify passed; None: one may have passed.
+    """
 
     time_ns: int
     connection: int
     read_position: int
     write_position: int
+    socket_ends: bool = False
+    sent_notify: bool | None = None
+    received_notify: bool | None = None
 
 
 class Exited(NamedTuple):
@@ -145,6 +158,7 @@ class Exited(NamedTuple):
 
     time_ns: int
     pid: int
+    is_exec: bool = False
 
 
 class Paired(NamedTuple):
@@ -160,6 +174,23 @@ class SocketGone(NamedTuple):
 
     time_ns: int
     socket: int
+
+
+class SocketEnded(NamedTuple):
+    """The end of a socket's TCP connection began. ``connection``: 0 if only the socket is known."""
+
+    time_ns: int
+    connection: int
+    socket: int
+    ending: SocketEnding
+
+
+class Ending(NamedTuple):
+    """What is known by now of how a connection ends, or ended."""
+
+    time_ns: int
+    connection: int
+    ending: ConnectionEnding
 
 
 class LeftOut(NamedTuple):
@@ -293,6 +324,7 @@ Event = (
     | Data
     | Addresses
     | Checked
+    | Ending
     | Ended
     | Closed
     | LeftOut
@@ -302,7 +334,7 @@ Event = (
 )
 """What happens on connections."""
 
-Record = Event | Paired | SocketGone | CgroupMade | TlsSocket | Failure
+Record = Event | Paired | SocketGone | SocketEnded | CgroupMade | TlsSocket | Failure
 """A record of the kernel: an event, or one of cgroups, sockets, or directions opened one by one."""
 
 DIRECTIONS = (Direction.READ, Direction.WRITE)

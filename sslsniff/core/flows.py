@@ -117,6 +117,7 @@ class Flows:
             events.Opened: self._opened,
             events.Addresses: self._addresses,
             events.Checked: self._checked,
+            events.Ending: self._ending,
             events.Ended: self._ended,
             events.Closed: self._closed,
             events.LeftOut: self._left_out,
@@ -282,8 +283,13 @@ class Flows:
         )
         self._listener.ended(connection, event.direction, event.time_ns)
 
+    def _ending(self, event: events.Ending) -> None:
+        connection = self._connections.get(event.connection)
+        if connection is not None:
+            connection.ending = event.ending
+
     def _closed(self, event: events.Closed) -> None:
-        self._checked(events.Checked(*event))
+        self._checked(events.Checked(*event[:4]))
         self._close(event.connection, event.time_ns)
 
     def _left_out(self, event: events.LeftOut) -> None:

@@ -120,6 +120,12 @@ _ALERTS = {
 }
 """Number -> its name and the kind of failure that it means (RFC 8446, section 6 and B.2)."""
 
+
+def alert_name(number: int) -> str:
+    """Return the name of an alert (RFC 8446, section B.2)."""
+    return _ALERTS.get(number, ("unknown alert", ""))[0]
+
+
 HANDSHAKE_ALERTS = frozenset(
     number for number, (_, kind) in _ALERTS.items() if kind not in ("alert", "closed")
 )

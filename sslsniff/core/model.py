@@ -11,6 +11,7 @@ from enum import Enum
 from functools import cache
 from typing import NamedTuple, Self
 
+from sslsniff.core.endings import ConnectionEnding, ExchangeEnding
 from sslsniff.core.handshakes import HandshakeEnd, HandshakeFacts
 from sslsniff.core.losses import LossCause
 from sslsniff.core.tree_place import TreePlace
@@ -153,6 +154,7 @@ class Connection:
     ``from_start``: false where the capture joined in the middle.
     ``bytes_read``, ``bytes_written``: plaintext, with missing bytes. ``tls``: false for plaintext.
     ``evictions``: of its decoder, to free memory. ``left_out``: by sampling, before its end.
+    ``ending``: what is known of its end; None: nothing.
     """
 
     id: str
@@ -174,6 +176,7 @@ class Connection:
     evictions: int = 0
     role_is_inferred: bool = False
     left_out: bool = False
+    ending: ConnectionEnding | None = None
 
     @property
     def scheme(self) -> str:
@@ -327,6 +330,7 @@ class Exchange:
     """A request and its response; either is None if it was not seen.
 
     ``stream``: of HTTP/2; None for HTTP/1. ``error``: why it ended early; None if it did not.
+    ``ending``: how far it had come then, and who ended it, where that is known.
     ``sent_ns``: when the request was complete. ``first_byte_ns``: when the response began.
     ``warnings``: framing that another reader may read differently (request smuggling).
     ``omitted``: header fields that are not stored. ``model_call``: by a client of models or MCP.
@@ -353,6 +357,7 @@ class Exchange:
     statement: Statement | None = None
     place: str | None = None
     tree: TreePlace | None = None
+    ending: ExchangeEnding | None = None
 
     @property
     def is_websocket(self) -> bool:

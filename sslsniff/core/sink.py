@@ -1,5 +1,6 @@
 """The hooks of a sink, all doing nothing: a sink overrides those it wants."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -136,6 +137,12 @@ class Sink:
 
     wants_trees = False
     """Whether exchanges are wanted in trees also where lines are not."""
+
+    def decoded_by(self, is_idle: Callable[[Connection], bool]) -> None:
+        """Get what says whether a connection is between two exchanges; called first, once.
+
+        Then all bytes that were passed on so far are those of whole messages.
+        """
 
     def opened(self, connection: Connection, time_ns: int) -> None:
         """Handle a connection that is seen for the first time."""

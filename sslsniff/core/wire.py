@@ -24,6 +24,7 @@ from sslsniff.core.events import (
     Opened,
     Paired,
     Record,
+    SocketEnded,
     SocketGone,
     TlsSocket,
     TlsStart,
@@ -39,9 +40,10 @@ DATA = struct.Struct("<HBBIQQQIIQ")
 ADDRESSES = struct.Struct("<HBBIQQHHH2x16s16sQ")
 CLOSED = struct.Struct("<HBBIQQQQ")
 ENDED = struct.Struct("<HBBIQQQ")
-EXITED = struct.Struct("<HBBIQQI4x")
+EXITED = struct.Struct("<HBBIQQII")
 PAIRED = struct.Struct("<HBBIQQQ")
 SOCKET_GONE = struct.Struct("<HBBIQQQ")
+SOCKET_ENDED = struct.Struct("<HBBIQQQB7x")
 LEFT_OUT = HEADER
 CGROUP = struct.Struct("<HBBIQQQ1024s")
 FAILURE = struct.Struct(f"<{OPENED.size}siiiB3xQHHH2x16s16s32s")
@@ -62,6 +64,8 @@ _CUTS = (
     LossCause.NOT_READ,
     LossCause.EVICTED,
 )
+_NOTIFIED = {1: True, 2: False}  # enum ended_by
+_SOCKET_ENDS, _FLAGS_KNOWN, _SENT, _RECEIVED = 1, 2, 4, 8  # enum closing
 # As on the wire, and as GnuTLS numbers them (gnutls_protocol_t in gnutls/gnutls.h).
 _TLS_VERSIONS = {
     1: "SSL 3.0",
@@ -171,18 +175,34 @@ def _parse_addresses(record: memoryview, clock_offset_ns: int) -> Addresses:
 
 
 def _parse_closed(record: memoryview, clock_offset_ns: int) -> Closed:
-    _, _, _, _, time_ns, connection, *positions = CLOSED.unpack_from(record)
-    return Closed(time_ns + clock_offset_ns, connection, *positions)
+    _, _, closing, _, time_ns, connection, reads, writes = CLOSED.unpack_from(record)
+    knows = closing & _FLAGS_KNOWN
+    return Closed(
+        time_ns + clock_offset_ns,
+        connection,
+        reads,
+        writes,
+        socket_ends=bool(closing & _SOCKET_ENDS),
+        sent_notify=False if knows and not closing & _SENT else None,
+        received_notify=False if knows and not closing & _RECEIVED else None,
+    )
+
+
+def _parse_socket_ended(record: memoryview, clock_offset_ns: int) -> SocketEnded:
+    *_, time_ns, connection, sock, ending = SOCKET_ENDED.unpack_from(record)
+    return SocketEnded(time_ns + clock_offset_ns, connection, sock, SocketEnding(ending))
 
 
 def _parse_ended(record: memoryview, clock_offset_ns: int) -> Ended:
-    _, direction, _, _, time_ns, connection, position = ENDED.unpack_from(record)
-    return Ended(time_ns + clock_offset_ns, connection, DIRECTIONS[direction], position)
+    _, direction, by, _, time_ns, connection, position = ENDED.unpack_from(record)
+    return Ended(
+        time_ns + clock_offset_ns, connection, DIRECTIONS[direction], position, _NOTIFIED.get(by)
+    )
 
 
 def _parse_exited(record: memoryview, clock_offset_ns: int) -> Exited:
-    _, _, _, _, time_ns, _, pid = EXITED.unpack_from(record)
-    return Exited(time_ns + clock_offset_ns, pid)
+    _, _, _, _, time_ns, _, pid, is_exec = EXITED.unpack_from(record)
+    return Exited(time_ns + clock_offset_ns, pid, bool(is_exec))
 
 
 def _parse_paired(record: memoryview, clock_offset_ns: int) -> Paired:
@@ -307,6 +327,7 @@ _PARSERS: dict[int, Callable[[memoryview, int], Record]] = {
     EventKind.CGROUP.value: _parse_cgroup,
     EventKind.TLS_SOCKET.value: _parse_tls_socket,
     EventKind.FAILURE.value: _parse_failure,
+    EventKind.SOCKET_ENDED.value: _parse_socket_ended,
 }
 
 

@@ -1,14 +1,16 @@
 """Packet comments in our captures: a sentence for people, then a line of JSON.
 
 The JSON begins with ``{"sslsniff": 1``. With it ``replay`` restores processes, roles and losses. A
-comment describes a connection (on its first packet), or says that bytes were lost, that bytes are
-made up, or that a connection continues in another synthetic one.
+comment describes a connection (on its first packet), or says that bytes were lost, that bytes or an
+end are made up, how a connection ended, or that it continues in another synthetic one.
 """
 
 import json
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
+from sslsniff.core.endings import ConnectionEnding
+from sslsniff.core.handshakes import SocketEnding
 from sslsniff.core.losses import LossCause
 from sslsniff.core.model import Connection, Container, Direction, Process
 from sslsniff.decoders.messages import Side
@@ -89,11 +91,13 @@ class Described:
         plays: Side,
         wrapped: bool,
         positions: tuple[int, int],
+        from_start: bool,
         client_port: int | None = None,
     ) -> Self:
         """Return the description of a part of ``connection``.
 
-        ``positions``: the bytes read and written before it.
+        ``positions``: the bytes read and written before it. ``from_start``: whether the file has
+        the connection's beginning.
         """
         process = connection.process
         return cls(
@@ -105,7 +109,7 @@ class Described:
             library=connection.library,
             role=None if connection.role_is_inferred else connection.role,
             plays=plays,
-            from_start=connection.from_start,
+            from_start=from_start,
             addresses_known=connection.local is not None and connection.remote is not None,
             wrapped=wrapped,
             read=positions[0],
@@ -167,7 +171,50 @@ GOES_ON = (
 )
 """The comment of a FIN that does not end the real connection."""
 
-Note = Described | Lost | str
+
+def ending_comment(ending: ConnectionEnding, role: Side | None) -> str:
+    """Return the comment of an alert, or of the packet with which a connection, or a side, ends.
+
+    ``role``: the side of the process. If nothing is known of the TCP connection's end, the packet
+    is made up, and the comment says so.
+    """
+    facts = []
+    if ending.socket not in _SHOWN_ENDINGS and ending.close_notify is None and not ending.has_alert:
+        facts.append("made up by sslsniff: it is not known whether this side ended so")
+    if text := ending.text(role):
+        facts.append(text)
+    unknown = ConnectionEnding()
+    values = {
+        name: value.name.lower() if isinstance(value, SocketEnding) else value
+        for name, value in ending._asdict().items()
+        if value != getattr(unknown, name)
+    }
+    return _text(", ".join(facts), {"ending": values})
+
+
+_SHOWN_ENDINGS = (
+    SocketEnding.CLOSED,
+    SocketEnding.PEER_CLOSED,
+    SocketEnding.RESET,
+    SocketEnding.PEER_RESET,
+)
+"""Those that packets of the file show."""
+
+LEFT_OUT = (
+    "what came on the connection before its next packets was left out (--around)\n"
+    + _MARK
+    + ', "left_out": true}'
+)
+"""The comment of a FIN before what is shown as another connection."""
+
+
+def left_out_comment(count: int) -> str:
+    """Return the comment of a packet before whose bytes ``count`` others are not in the file."""
+    sentence = f"{count:,} bytes before these were left out (--around): they are not lost"
+    return _text(sentence, {"left_out_bytes": count})
+
+
+Note = Described | Lost | ConnectionEnding | str
 """A parsed comment: an object, or ``MADE_UP`` or ``GOES_ON``."""
 
 _Kind = TypeVar("_Kind")
@@ -192,6 +239,8 @@ def parse(comments: tuple[str, ...]) -> Note | None:
             values = json.loads(line)
             if "connection" in values:
                 return _described(values)
+            if "ending" in values:
+                return _ending(values["ending"])
             return _lost(values["lost"])
         except (ValueError, KeyError, TypeError, RecursionError):
             return None
@@ -236,6 +285,18 @@ def _lost(values: dict[str, Any]) -> Lost:
         _position(values["offset"]),
         LossCause(values["cause"]),
         Direction(values["direction"]),
+    )
+
+
+def _ending(values: dict[str, Any]) -> ConnectionEnding:
+    return ConnectionEnding(
+        socket=SocketEnding[_checked(values.get("socket", "unknown"), str).upper()],
+        time_ns=_optional(values, "time_ns", int),
+        sent_notify=_optional(values, "sent_notify", bool),
+        received_notify=_optional(values, "received_notify", bool),
+        sent_alert=_optional(values, "sent_alert", int),
+        received_alert=_optional(values, "received_alert", int),
+        process_ended=_checked(values.get("process_ended", False), bool),
     )
 
 

@@ -23,7 +23,7 @@ It recognises HTTP and HTTP/2 in plain TCP on these ports only, so they get plai
 layouts. On ports of other protocols, such as 5432, it sees neither; measured with 4.0.
 """
 
-_CHANGE_CIPHER_SPEC, _HANDSHAKE, _APPLICATION_DATA = 20, 22, 23
+_CHANGE_CIPHER_SPEC, _ALERT, _HANDSHAKE, _APPLICATION_DATA = 20, 21, 22, 23
 _CLIENT_HELLO, _SERVER_HELLO, _SERVER_HELLO_DONE = 1, 2, 14
 _SERVER_NAME, _ALPN = 0, 16
 _VERSION = 0x0303
@@ -42,6 +42,12 @@ _RECORD = struct.Struct(">BHH")
 def record_header(size: int) -> bytes:
     """Return the header of a record with ``size`` bytes of plaintext."""
     return _RECORD.pack(_APPLICATION_DATA, _VERSION, size + MAC_BYTES)
+
+
+def alert(number: int) -> bytes:
+    """Return the record of an alert; all but close_notify, 0, are fatal (RFC 8446 section 6)."""
+    level = 2 if number else 1
+    return _RECORD.pack(_ALERT, _VERSION, 2 + MAC_BYTES) + bytes((level, number)) + bytes(MAC_BYTES)
 
 
 def client_hello(sni: str | None, alpn: str | None, from_start: bool) -> bytes:

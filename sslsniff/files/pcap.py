@@ -8,6 +8,7 @@ import contextlib
 import os
 import stat
 import struct
+import sys
 from collections.abc import Iterator
 from typing import IO, BinaryIO, NamedTuple, Protocol
 
@@ -15,7 +16,7 @@ from sslsniff.core.errors import OutputError
 from sslsniff.core.ring_records import Records
 from sslsniff.files.file_guard import FileGuard
 from sslsniff.files.packets import LINK_RAW, NUMBERS_BYTES
-from sslsniff.files.packing import Batch, Endpoint, Template, reserve
+from sslsniff.files.packing import BATCH_BYTES, Batch, Endpoint, Template, reserve
 
 LARGEST_PACKET_BYTES = 16 << 20
 """A packet that claims to be longer is damage, not a packet."""
@@ -24,6 +25,7 @@ _SHORTEST_RECORD_BYTES = 16
 _TIME_AND_LENGTHS_BYTES = 16
 _SMALL_FILE_BYTES = 4 << 20  # no space is reserved for a file up to this size
 _RESERVED_BYTES = 16 << 20  # at a time
+_UNSPLIT_BYTES = 256 << 10  # a packet, the handshakes of a connection, losses by cause
 
 
 class Packet(NamedTuple):
@@ -70,12 +72,23 @@ class Origin(NamedTuple):
     """Whether the process received the packet."""
 
 
+class FileSeries(Protocol):
+    """The files of a capture that goes on in another one when a file is full."""
+
+    size_bytes: int
+    """What no file exceeds; several times as much as a batch has."""
+
+    def next(self) -> BinaryIO:
+        """Close the file before, and return the next. Raises ``OutputError``."""
+
+
 class PacketWriter:
     """Writes packets to a capture file in batches; each subclass is a format.
 
     ``file`` gets whole packets only. When it cannot be written any more, it is cut back to the last
     whole packet if possible, ``OutputError`` is raised once, and later packets are dropped.
-    ``batch`` has the packets that are not written yet.
+    ``batch`` has the packets that are not written yet. ``series`` has the files after the first;
+    None: there is one file.
     """
 
     kind: str
@@ -85,7 +98,19 @@ class PacketWriter:
     low_ns: int
     """Unit of the second word of a time, which is the rest."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    file_number = 0
+    """Counts the files of the series."""
+
+    def __init__(self, file: BinaryIO, series: FileSeries | None = None) -> None:
+        self._series = series
+        self._most_bytes = sys.maxsize if series is None else series.size_bytes
+        self._failed = False
+        self._guard: FileGuard | None = None
+        self._open(file)
+
+    def _open(self, file: BinaryIO) -> None:
+        """Begin a file, of which nothing is known yet: neither interfaces nor connections."""
+        self.file_number += 1
         self._name = str(getattr(file, "name", "the capture file"))
         # Unbuffered, so that nothing is left behind in a buffer when the disk is full.
         self._file: IO[bytes] = getattr(file, "raw", file)
@@ -98,8 +123,29 @@ class PacketWriter:
         self._reserved_bytes = 0
         self.batch = Batch(self.high_ns, self.low_ns)
         self._written_bytes = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        """Add what a file begins with."""
+        raise NotImplementedError
+
+    def lacks_room(self, extra_bytes: int = 0) -> bool:
+        """Return whether the file has no room for a batch and ``extra_bytes``: go on in another."""
+        return self._written_bytes + extra_bytes > self._most_bytes - BATCH_BYTES - _UNSPLIT_BYTES
+
+    def next_file(self) -> None:
+        """Close the file, and go on in the next. Raises ``OutputError``."""
+        assert self._series is not None
+        is_guarded = self._guard is not None
+        self.close()
+        if self._failed:
+            return
+        self._failed = True  # unless there is a next one
+        file = self._series.next()
         self._failed = False
-        self._guard: FileGuard | None = None
+        self._open(file)
+        if is_guarded:
+            self.guard()
 
     def guard(self) -> None:
         """Flush; from now on keep a new regular file whole even if this process is killed.
@@ -150,10 +196,15 @@ class PacketWriter:
         self._flush_full()
 
     def follow(self, endpoint: Endpoint, key: int, records: Records, clock_offset_ns: int) -> None:
-        """Add packets for the next records (see ``Batch.follow``), and write full batches."""
+        """Add packets for the next records (see ``Batch.follow``), and write full batches.
+
+        Stops where the file lacks room: the caller goes on in the next one.
+        """
         self.batch.follow(endpoint, key, records, clock_offset_ns)
         while self.batch.is_full:
             self.flush()
+            if self.lacks_room():
+                return
             self.batch.follow(endpoint, key, records, clock_offset_ns)
 
     def _surround(self, origin: Origin, comment: str) -> tuple[bytes, bytes]:
@@ -195,6 +246,7 @@ class PacketWriter:
         finally:
             if self._guard is not None:
                 self._guard.close()
+                self._guard = None
 
     def _add(self, raw: bytes) -> None:
         """Add bytes that are not a packet."""
@@ -216,8 +268,9 @@ class PacketWriter:
             return
         end = self._written_bytes + self.batch.size
         if self._is_new and end > max(self._reserved_bytes, _SMALL_FILE_BYTES):
-            reserve(self._fd, self._written_bytes, _RESERVED_BYTES)
-            self._reserved_bytes = self._written_bytes + _RESERVED_BYTES
+            room_bytes = min(_RESERVED_BYTES, self._most_bytes - self._written_bytes)
+            reserve(self._fd, self._written_bytes, room_bytes)
+            self._reserved_bytes = self._written_bytes + room_bytes
         while self._written_bytes < end:
             skipped = self.batch.size - (end - self._written_bytes)
             self._written_bytes += self.batch.write(self._fd, skipped)
@@ -253,8 +306,7 @@ class PcapWriter(PacketWriter):
     high_ns = 1_000_000_000
     low_ns = 1000
 
-    def __init__(self, file: BinaryIO) -> None:
-        super().__init__(file)
+    def _begin(self) -> None:
         self._add(_FILE.pack(_MAGIC_US, 2, 4, 0, 0, 1 << 18, LINK_RAW))
 
     def interface(self, name: str, description: str) -> int:

@@ -11,7 +11,14 @@ from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
 from sslsniff.files.packets import LINK_RAW, WORD
-from sslsniff.files.pcap import LARGEST_PACKET_BYTES, Origin, Packet, PacketWriter, Readable
+from sslsniff.files.pcap import (
+    LARGEST_PACKET_BYTES,
+    FileSeries,
+    Origin,
+    Packet,
+    PacketWriter,
+    Readable,
+)
 
 SECTION = b"\x0a\x0d\x0d\x0a"
 """The first 4 bytes of a pcapng file: the type of a section header, a palindrome."""
@@ -55,25 +62,33 @@ def _block(kind: int, body: bytes) -> bytes:
 
 
 class PcapngWriter(PacketWriter):
-    """Writes one section of raw IP packets with nanoseconds."""
+    """Writes a section of raw IP packets with nanoseconds into each file."""
 
     kind = "pcapng"
     high_ns = 1 << 32
     low_ns = 1
 
-    def __init__(self, file: BinaryIO, application: str, system: str, comment: str) -> None:
-        super().__init__(file)
-        self._interfaces = 0
-        self._add(
-            _block(
-                _SECTION_TYPE,
-                struct.pack("<IHHq", _BYTE_ORDER, 1, 0, -1)
-                + _text_option(_COMMENT, comment)
-                + _text_option(_SHB_OS, system)
-                + _text_option(_SHB_APPLICATION, application)
-                + _END_OF_OPTIONS,
-            )
+    def __init__(
+        self,
+        file: BinaryIO,
+        application: str,
+        system: str,
+        comment: str,
+        series: FileSeries | None = None,
+    ) -> None:
+        self._section = _block(
+            _SECTION_TYPE,
+            struct.pack("<IHHq", _BYTE_ORDER, 1, 0, -1)
+            + _text_option(_COMMENT, comment)
+            + _text_option(_SHB_OS, system)
+            + _text_option(_SHB_APPLICATION, application)
+            + _END_OF_OPTIONS,
         )
+        super().__init__(file, series)
+
+    def _begin(self) -> None:
+        self._interfaces = 0
+        self._add(self._section)
 
     def interface(self, name: str, description: str) -> int:
         """See ``PacketWriter``."""

@@ -4,20 +4,30 @@ Addresses, ports, times and bytes are real. Handshakes, acknowledgements and, wh
 records with a NULL cipher are made up. Comments say so.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from sslsniff.core.events import DIRECTIONS
-from sslsniff.core.fast_path import Consumer
+from sslsniff.core.fast_path import HEAD_OF_DATA, Consumer
 from sslsniff.core.losses import LossCause
 from sslsniff.core.model import Address, Chunk, Connection, Direction
 from sslsniff.core.ring_records import Records
 from sslsniff.decoders.messages import Side
 from sslsniff.decoders.sender_guess import starts_message
 from sslsniff.files import null_tls
-from sslsniff.files.comments import GOES_ON, MADE_UP, Described, Lost
+from sslsniff.files.comments import (
+    GOES_ON,
+    LEFT_OUT,
+    MADE_UP,
+    Described,
+    Lost,
+    ending_comment,
+    left_out_comment,
+)
 from sslsniff.files.packets import ACK, DATA_END, FIN, SYN, connect, header_end, numbers_taken
 from sslsniff.files.packing import KEPT_TEMPLATES, Endpoint, EndpointPair, Template
 from sslsniff.files.pcap import Origin, PacketWriter
+from sslsniff.files.tcp_ends import fatal_alert, last_packets, notified
 
 LARGEST_FILLED_GAP_BYTES = 1 << 20
 """A longer gap is not filled with zeros: a new synthetic connection begins after it."""
@@ -26,6 +36,8 @@ _SEGMENT_BYTES = null_tls.LARGEST_RECORD_BYTES
 _SEARCHED_PACKETS = 8  # for the start of a message, after the sides take turns
 _SEARCHED_BYTES = 32 << 10  # an HTTP/2 frame of the usual length, and the next one's head
 _ZEROS = bytes(_SEGMENT_BYTES)
+_CLOSE_NOTIFY = 0  # RFC 8446 section 6.1
+_TIME = 5  # the index of the time among the fields of HEAD_OF_DATA
 
 _HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"  # RFC 9113 section 3.4
 _HTTP2_SETTINGS = b"\0\0\0\4\0\0\0\0\0"
@@ -35,7 +47,7 @@ class _DirectionWriter:
     """Writes one direction of a connection; its ``fast_path.Consumer``.
 
     ``start`` is the first bytes of its packets: the headers up to the sequence number. ``ended``
-    says that its FIN is written.
+    says that no data follows, ``has_fin`` that its FIN is written.
     """
 
     __slots__ = (
@@ -45,6 +57,7 @@ class _DirectionWriter:
         "_templates",
         "direction",
         "ended",
+        "has_fin",
         "start",
         "state",
     )
@@ -60,7 +73,7 @@ class _DirectionWriter:
         state: Endpoint,
     ) -> None:
         self.direction = direction
-        self.ended = False
+        self.ended = self.has_fin = False
         self.state = state
         self._connection = connection
         self._packet_writer = packet_writer
@@ -84,7 +97,7 @@ class _DirectionWriter:
     def begin(self, start: bytes) -> None:
         """Continue in another synthetic connection, whose packets begin with ``start``."""
         self.start = start
-        self.ended = False
+        self.ended = self.has_fin = False
         self.state.looks = _SEARCHED_PACKETS
         self._templates.clear()
         self.state.set_templates(())
@@ -94,13 +107,19 @@ class _DirectionWriter:
     def feed(self, time_ns: int, tid: int, data: bytes | memoryview) -> None:
         """See ``fast_path.Consumer``."""
         state = self.state
+        self._connection.enter_file(time_ns)
         self._connection.find_message_start(self, time_ns, data)
         for start in range(0, len(data), _SEGMENT_BYTES):
+            if self._packet_writer.lacks_room():
+                self._connection.enter_file(time_ns)
             piece = data[start : start + _SEGMENT_BYTES]
             self._packet_writer.next_packet(state, self._template(tid), time_ns, bytes(piece))
 
     def consume(self, key: int, records: Records, clock_offset_ns: int) -> None:
         """See ``fast_path.RecordConsumer``."""
+        if self._connection.is_elsewhere:
+            time_ns = HEAD_OF_DATA.unpack_from(records.data, records.position)[_TIME]
+            self._connection.enter_file(time_ns + clock_offset_ns)
         self._packet_writer.follow(self.state, key, records, clock_offset_ns)
 
     def forget(self) -> None:
@@ -127,22 +146,29 @@ class SyntheticConnection:
     A new part begins after a gap that is too long to fill. One also begins at the first message of
     a capture that joined in the middle of another: its rest would spoil the dissection.
 
+    Bytes that a filter left out take no sequence numbers: what follows comes right after what was
+    before. HTTP/2 needs them to read later headers, so what follows is another connection then,
+    joined in the middle.
+
     ``addresses``: the client's and the server's in the packets.
     ``client_port``: the client's real port, if the packets have another.
+    ``interface``: returns the number in the present file of the interface of its packets.
     ``plays``: the side of the process. ``wraps``: whether data is in TLS records.
     ``numbers``: yields a number for each part.
     """
 
     __slots__ = (
-        *("_alpn", "_client_port", "_connection", "_interface", "_numbers", "_packet_writer"),
-        *("_pair", "_part", "_read", "_record_bytes", "_stray", "_written", "addresses", "plays"),
+        *("_alpn", "_client_port", "_connection", "_file_number", "_interface", "_interface_of"),
+        *("_left_out", "_restarted"),
+        *("_numbers", "_packet_writer", "_pair", "_part", "_read", "_record_bytes", "_stray"),
+        *("_written", "addresses", "plays"),
     )
 
     def __init__(
         self,
         connection: Connection,
         packet_writer: PacketWriter,
-        interface: int,
+        interface: Callable[[], int],
         *,
         plays: Side,
         addresses: tuple[Address, Address],
@@ -154,13 +180,19 @@ class SyntheticConnection:
         self._connection = connection
         self._client_port = client_port
         self._packet_writer = packet_writer
-        self._interface = interface
+        self._interface_of = interface
+        self._interface = interface()
+        self._file_number = packet_writer.file_number
         self.plays = plays
         self._numbers = numbers
         wraps = wraps and addresses[1].port not in null_tls.HTTP_PORTS
         self._record_bytes = null_tls.RECORD_BYTES if wraps else 0
         self._alpn = connection.alpn
         self._part = 0
+        self._left_out = dict.fromkeys(DIRECTIONS, 0)
+        self._restarted: _DirectionWriter | None = None
+        """The direction whose left-out bytes made what follows another connection; the other has
+        left-out bytes of the same time."""
         self._stray = False  # whether this part has bytes that cannot be dissected
         self._pair = EndpointPair()
         self._read = self._new_writer(Direction.READ)
@@ -173,17 +205,45 @@ class SyntheticConnection:
 
     def write(self, chunk: Chunk) -> None:
         """Write a chunk. Raises ``OutputError`` if the file cannot be written."""
+        self.enter_file(chunk.time_ns, extra_bytes=chunk.missing)
         writer = self._writer_of(chunk.direction)
         if writer.ended:  # the program used its TLS object again, unseen
             self._finish(chunk.time_ns, GOES_ON)
             self._begin(chunk.time_ns)
+        left_out = chunk.offset - chunk.missing - writer.position
         writer.state.position = chunk.offset
+        if left_out > 0:
+            chunk = self._skip(writer, chunk, left_out)
+        elif self._restarted is not writer:
+            self._restarted = None
         if chunk.missing:
             if not self._pair.settled:
                 self._settle(chunk.time_ns, b"")
             self._fill(writer, chunk)
         elif chunk.data:
             writer.feed(chunk.time_ns, chunk.tid, chunk.data)
+
+    def _skip(self, writer: _DirectionWriter, chunk: Chunk, count: int) -> Chunk:
+        """Go on after bytes that were left out; return what of ``chunk`` is still to write."""
+        self._left_out[writer.direction] += count
+        time_ns = chunk.time_ns
+        if self._alpn == "h2" and self._restarted is not self._peer(writer):
+            self._restarted = writer
+            if self._part:
+                self._finish(time_ns, LEFT_OUT)
+                self._part = 0
+                self._begin(time_ns)
+            return chunk
+        self._restarted = None
+        if not self._part or not chunk.data:
+            return chunk
+        first, rest = chunk.data[:_SEGMENT_BYTES], chunk.data[_SEGMENT_BYTES:]
+        template = self.template(writer, chunk.tid, left_out_comment(count))
+        self.find_message_start(writer, time_ns, first)
+        size = len(first) + self._record_bytes
+        self._packet_writer.packet(writer.state, template, time_ns, first, count=size)
+        writer.state.position += len(first)
+        return replace(chunk, offset=writer.position, data=rest)
 
     def move(
         self, addresses: tuple[Address, Address], client_port: int | None, time_ns: int
@@ -194,6 +254,29 @@ class SyntheticConnection:
         self.addresses, self._client_port = addresses, client_port
         self._begin(time_ns)
         self._pair.settled = self._stray = False
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether its next packet comes into another file than its last."""
+        writer = self._packet_writer
+        return self._file_number != writer.file_number or writer.lacks_room()
+
+    def enter_file(self, time_ns: int, extra_bytes: int = 0) -> None:
+        """Go on in another file if this one has no room, or if others went on there."""
+        packet_writer = self._packet_writer
+        if packet_writer.lacks_room(min(extra_bytes, LARGEST_FILLED_GAP_BYTES) * 2):
+            packet_writer.next_file()
+        if self._file_number == packet_writer.file_number:
+            return
+        self._file_number = packet_writer.file_number
+        self._interface = self._interface_of()
+        fins = [each for each in (self._read, self._written) if each.has_fin]
+        if not self._part:
+            return
+        self._begin(time_ns)
+        self._pair.settled = self._stray = False
+        for writer in fins:
+            self._write_fin(writer, time_ns)
 
     def consumer(self, direction: Direction) -> Consumer | None:
         """Return the writer of the next bytes of a direction; None if it has ended."""
@@ -238,22 +321,49 @@ class SyntheticConnection:
 
     def begin(self) -> None:
         """Write the handshakes, if no packet was written yet."""
+        self.enter_file(self.last_ns)
         if not self._part:
             self._begin(self._connection.opened_ns)
 
     def end_direction(self, direction: Direction, time_ns: int) -> None:
-        """Write the end of one direction."""
+        """Write the end of one direction: its close_notify, or else a FIN."""
         self.begin()
         writer = self._writer_of(direction)
-        if not writer.ended:
-            writer.ended = True
-            self._control(writer, time_ns, FIN | ACK)
-            self._control(self._peer(writer), time_ns, ACK)
+        if writer.ended:
+            return
+        writer.ended = True
+        if self._record_bytes and notified(self._connection.ending, direction):
+            self._alert(writer, time_ns, _CLOSE_NOTIFY)
+        else:
+            self._write_fin(writer, time_ns, self._ending_comment())
 
     def end(self, time_ns: int) -> None:
         """Write the end of the connection."""
         self.begin()
-        self._finish(time_ns, "")
+        ending, role = self._connection.ending, self._connection.role
+        for direction in DIRECTIONS:
+            number, writer = fatal_alert(ending, direction), self._writer_of(direction)
+            if number is not None and self._record_bytes and not writer.has_fin:
+                self._alert(writer, time_ns, number)
+        for packet in last_packets(ending, role):
+            writer = self._writer_of(packet.direction)
+            if not packet.flags & FIN:
+                self._control(writer, time_ns, packet.flags, packet.comment)
+            elif not writer.has_fin:
+                self._write_fin(writer, time_ns, packet.comment)
+
+    def _alert(self, writer: _DirectionWriter, time_ns: int, number: int) -> None:
+        """Write an alert that the library sent or received."""
+        self._raw(writer, time_ns, null_tls.alert(number), self._ending_comment())
+
+    def _ending_comment(self) -> str:
+        ending = self._connection.ending
+        return ending_comment(ending, self._connection.role) if ending is not None else ""
+
+    def _write_fin(self, writer: _DirectionWriter, time_ns: int, comment: str = "") -> None:
+        writer.ended = writer.has_fin = True
+        self._control(writer, time_ns, FIN | ACK, comment)
+        self._control(self._peer(writer), time_ns, ACK)
 
     def _new_writer(self, direction: Direction) -> _DirectionWriter:
         state = self._pair.ends[DIRECTIONS.index(direction)]
@@ -345,13 +455,17 @@ class SyntheticConnection:
             part=self._part,
             plays=self.plays,
             wrapped=bool(self._record_bytes),
-            positions=(self._read.position, self._written.position),
+            positions=(
+                self._read.position - self._left_out[Direction.READ],
+                self._written.position - self._left_out[Direction.WRITE],
+            ),
+            from_start=connection.from_start and not any(self._left_out.values()),
             client_port=self._client_port,
         )
         self._control(client, time_ns, SYN, described.text(lost), tid)
         self._control(server, time_ns, SYN | ACK)
         self._control(client, time_ns, ACK)
-        whole = connection.from_start and self._part == 1
+        whole = described.from_start and self._part == 1
         if self._record_bytes:
             self._raw(client, time_ns, null_tls.client_hello(connection.sni, self._alpn, whole))
             self._raw(server, time_ns, null_tls.server_hello(self._alpn))
@@ -362,9 +476,9 @@ class SyntheticConnection:
 
     def _finish(self, time_ns: int, comment: str) -> None:
         """Write a FIN of each direction that has none yet, and acknowledge the last one."""
-        open_writers = [each for each in (self._written, self._read) if not each.ended]
+        open_writers = [each for each in (self._written, self._read) if not each.has_fin]
         for writer in open_writers:
-            writer.ended = True
+            writer.ended = writer.has_fin = True
             self._control(writer, time_ns, FIN | ACK, comment)
         if open_writers:
             self._control(self._peer(open_writers[-1]), time_ns, ACK)

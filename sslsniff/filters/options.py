@@ -4,7 +4,8 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from sslsniff.settings.option import Group, Kind, Option
+from sslsniff.settings import values
+from sslsniff.settings.option import Group, Kind, Option, value
 
 COMMANDS = (
     "top",
@@ -66,6 +67,16 @@ FILTER: Option[str | None] = Option(
     group=Group.NONE,
     setting=("watch", "filter"),
     is_usual=True,
+)
+FAILED = "~e"
+"""The filter of ``--around`` where none is given."""
+
+AROUND = value(
+    "--around",
+    values.whole_count,
+    "N",
+    "show only exchanges that FILTER matches (default: ~e, those that fail), and N before and after"
+    " each on its connection; nothing else is written (docs/filters.md)",
 )
 FILTER_OR_WORD = replace(
     FILTER,

@@ -296,6 +296,7 @@ class PreloadCapture:
             record,
             events.Paired
             | events.SocketGone
+            | events.SocketEnded
             | events.CgroupMade
             | events.TlsSocket
             | events.Failure,

@@ -16,6 +16,9 @@ SMALLEST_RING_BYTES = 4 << 20
 MOST_CALL_BYTES = 16 << 20
 """Less than the BPF programs can emit of a call: bpf/data.bpf.h."""
 
+SMALLEST_FILE_BYTES = 4 << 20
+"""A capture file of this size has room for several batches of packets (files/pcap.py)."""
+
 _LARGEST_RING_BYTES = 1 << 30
 _LARGEST_SPILL_BYTES = 1 << 40
 _MOST_PID = 1 << 22  # PID_MAX_LIMIT, include/linux/threads.h
@@ -109,6 +112,14 @@ def spill_size(text: str) -> int:
     return number
 
 
+def file_size(text: str) -> int:
+    """Return the size in ``text`` of a capture file that others may follow."""
+    number = size(text)
+    if number < SMALLEST_FILE_BYTES:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size of 4M or more")
+    return number
+
+
 def call_limit(text: str) -> int:
     """Return the size in ``text``: how much plaintext of a call is captured at most."""
     number = size(text)
@@ -135,6 +146,11 @@ def duration(text: str) -> int:
 def count(text: str) -> int:
     """Return the number in ``text``, which is more than 0."""
     return _whole_number(text, 1, _MOST_COUNT, "a number of 1 or more")
+
+
+def whole_count(text: str) -> int:
+    """Return the number in ``text``, which may be 0."""
+    return _whole_number(text, 0, _MOST_COUNT, "a number of 0 or more")
 
 
 def source_line(text: str) -> tuple[str, int]:

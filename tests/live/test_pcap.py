@@ -209,3 +209,61 @@ def test_both_ends(server: Server, certificate: Certificate, tmp_path: Path, sni
         assert_passed(captured, passed, role="server", pid=server.pid)
         assert_whole(captured)
     assert tshark(capture, "-Y", "_ws.malformed || tcp.analysis.flags") == ""
+
+
+@pytest.mark.parametrize("decodes", [False, True], ids=["pcap alone", "with lines"])
+def test_the_newest_files_have_the_last_exchanges(
+    server: Server, certificate: Certificate, tmp_path: Path, decodes: bool
+) -> None:
+    """A capture in further files at full speed, whose records are written in C, or decoded."""
+    kept, size = 3, 4 << 20
+    requests = [Request(f"/bytes/{100_000 + number}") for number in range(300)]
+    command = curl(server.url, requests, certificate, tmp_path, "--http1.1")
+    options = ["--pcap", "out.pcapng", "--pcap-size", "4M", "--pcap-files", str(kept)]
+    options += ["--json", "-o", "lines.jsonl"] if decodes else []
+    done = subprocess.run(
+        [SSLSNIFF, *options, "--", *command],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=4 * PATIENCE_S,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "0 bytes lost" in done.stderr or decodes
+    files = sorted(tmp_path.glob("out_*.pcapng"))
+    numbers = [int(each.stem.partition("_")[2]) for each in files]
+    assert numbers[0] > 4
+    assert numbers == [*range(numbers[0], numbers[0] + kept)]
+    assert sum(each.stat().st_size for each in files) <= kept * size
+    targets = [f"/bytes/{100_000 + number}" for number in range(300)]
+    found = []
+    for each in files:
+        found += tshark_values(each, "http.request.uri")
+        lost = "tcp.analysis.lost_segment || tcp.analysis.ack_lost_segment"
+        assert tshark_fields(each, "frame.number", only=lost) == []
+        assert read(each).summary["lost_bytes"] == 0
+    assert found == targets[-len(found) :]
+    assert len(found) > 60
+
+
+@pytest.mark.parametrize("version", ["--http1.1", "--http2"])
+def test_only_what_is_around_a_failure(
+    server: Server, certificate: Certificate, tmp_path: Path, version: str
+) -> None:
+    """Lines and file have one of 40 exchanges of a connection, and two on each side of it."""
+    requests = [Request(f"/bytes/{5000 + number}") for number in range(40)]
+    command = curl(server.url, requests, certificate, tmp_path, version)
+    capture = tmp_path / "out.pcapng"
+    options = ["--around", "2", "~u /bytes/5020", "--pcap", str(capture)]
+    captured = run_under(tmp_path, *command, options=options).captured
+    sizes = [*range(5018, 5023)]
+    targets = [each["request"]["target"] for each in captured.exchanges]
+    assert targets == [f"/bytes/{size}" for size in sizes]
+    assert (captured.summary["shown"], captured.summary["exchanges"]) == (5, 40)
+    assert capture.stat().st_size < 5 * 5000 + 10_000
+    back = read(capture)
+    assert_whole(back)
+    assert [each["response"]["body"]["size"] for each in back.exchanges] == sizes
+    field = "http2.headers.status" if version == "--http2" else "http.response.code"
+    assert tshark_values(capture, field) == ["200"] * 5
+    assert tshark_values(capture, "tcp.analysis.lost_segment") == []

@@ -20,6 +20,7 @@ from sslsniff.core.losses import LossCause
 from sslsniff.core.model import Address, Chunk, Connection, Direction, Process
 from sslsniff.core.roles import Roles
 from sslsniff.decoders.messages import Side
+from sslsniff.files.pcap import FileSeries
 from sslsniff.files.replay import ReplaySource
 from sslsniff.outputs.pcap.capture_writer import PcapSink
 from tests.chunks_only import ChunksOnly
@@ -42,11 +43,15 @@ class Taker:
     """Drives a ``PcapSink``; a millisecond and a bit pass with each step."""
 
     def __init__(
-        self, where: Path | BinaryIO, kind: str = "pcapng", layout: str = "null-tls"
+        self,
+        where: Path | BinaryIO,
+        kind: str = "pcapng",
+        layout: str = "null-tls",
+        series: FileSeries | None = None,
     ) -> None:
         file = where.open("wb", buffering=0) if isinstance(where, Path) else where
         self._file = file
-        self.sink = PcapSink(self._file, kind, layout)
+        self.sink = PcapSink(self._file, kind, layout, series)
         self.now_ns = START_NS
         self._ids = itertools.count(1)
         self._roles = Roles()

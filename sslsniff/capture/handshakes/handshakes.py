@@ -78,6 +78,11 @@ class Handshakes:
             self._release(next(iter(self._waiting)))
         self._waiting[connection] = time.monotonic() + _DELAY_S, failure
 
+    def alerts_of(self, failure: Failure) -> tuple[int | None, int | None]:
+        """Return the numbers of the alerts that a library's report says were sent and received."""
+        facts = self._joined(HandshakeFacts(), failure)
+        return facts.sent_alert, facts.received_alert
+
     def end(self, found: TlsSocket, now_ns: int) -> None:
         """Note a TLS socket on which no data passed, at its end, or at that of the capture."""
         if len(self._sockets) >= _MOST_WAITING:

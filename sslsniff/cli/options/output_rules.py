@@ -5,6 +5,8 @@ from typing import Any
 from sslsniff.cli.options.output_list import OUTPUTS
 from sslsniff.destinations.options import OUTPUT
 from sslsniff.destinations.output_files import STANDARD_OUTPUT
+from sslsniff.filters.options import AROUND
+from sslsniff.functions.options import CALLS
 from sslsniff.outputs.lines import options as lines
 from sslsniff.redaction.options import NO_REDACT, REDACT
 from sslsniff.request_tree.options import TREE
@@ -30,6 +32,16 @@ def _a_screen_shows_all(asked: Asked) -> str | None:
         if asked[TUI] and asked[option]:
             name = STATS.name if option is GROUP_BY else _short(option)
             return f"a screen shows everything: leave out {name}"
+    return None
+
+
+def _around_leaves_out(asked: Asked) -> str | None:
+    if asked[AROUND] is not None and asked[TUI]:
+        return f"a screen shows everything: leave out {AROUND.name}"
+    if asked[AROUND] is not None and asked[CALLS]:
+        return (
+            f"{CALLS.name} waits for all exchanges, and {AROUND.name} leaves some out: choose one"
+        )
     return None
 
 
@@ -71,6 +83,7 @@ def redaction_is_plain(asked: Asked) -> str | None:
 
 RULES: tuple[Rule, ...] = (
     _a_screen_shows_all,
+    _around_leaves_out,
     _a_screen_has_the_terminal,
     lines.hexdump_is_text,
     _a_name_says_what_a_file_is,

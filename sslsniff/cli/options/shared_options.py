@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from sslsniff.cli.options.output_list import OUTPUTS
 from sslsniff.cli.options.output_rules import TUI
 from sslsniff.destinations import options as destinations
-from sslsniff.filters.options import FILTER
+from sslsniff.filters.options import AROUND, FAILED, FILTER
 from sslsniff.model_calls.options import PRICES
 from sslsniff.outputs.lines import options as lines
 from sslsniff.redaction import options as redaction
@@ -28,6 +28,7 @@ FILTERS = {
 """Options of other tools -> a filter that does the same."""
 
 OUTPUT_OPTIONS: tuple[Option[Any], ...] = (
+    AROUND,
     *(lines.VERBOSE, lines.JSON, TREE, TUI, lines.CHUNKS, lines.FRAMES, lines.STREAM),
     lines.PROTO_SET,
     *(lines.HEXDUMP, destinations.OUTPUT),
@@ -43,7 +44,9 @@ def parse_filter(asked: Asked) -> "Filter | None":
     """Return the filter, None if there is none; raises ``FilterError``."""
     expression = asked[FILTER]
     if expression is None:
-        return None
+        if asked[AROUND] is None:
+            return None
+        expression = FAILED
     from sslsniff.filters.filters import parse
 
     return parse(expression)

@@ -93,6 +93,12 @@ class ConnectionDecoder:
         return self._decoder.held_bytes + opened + waiting
 
     @property
+    def is_idle(self) -> bool:
+        """Whether no exchange is open, and no message has come in part."""
+        is_between = not self._open and not self._waiting and self._switched is None
+        return is_between and self._decoder.is_idle
+
+    @property
     def open_exchanges(self) -> list[Exchange]:
         """The exchanges that have not ended."""
         return [opened.exchange for opened in self._open.values()]
@@ -241,6 +247,8 @@ class ConnectionDecoder:
             error, ended_ns = None, complete_ns
         exchange.ended_ns = self._now_ns if ended_ns is None else ended_ns
         exchange.error = error or opened.error
+        if exchange.error is not None:
+            exchange.ending = opened.ending(exchange.error)
         response = exchange.response
         if response is not None and response.status == 101:
             self._switched = exchange

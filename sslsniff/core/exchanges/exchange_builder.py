@@ -58,6 +58,8 @@ class ExchangeBuilder:
         self._loss_events: dict[LossCause, int] = {}
         self.totals = Summary()
         self._is_summed_up = False
+        for sink in sinks:
+            sink.decoded_by(self._is_idle)
 
     def opened(self, connection: Connection, time_ns: int) -> None:
         """See ``flows.Listener``."""
@@ -135,6 +137,11 @@ class ExchangeBuilder:
         """Return how many exchanges of a connection have not ended."""
         decoder = self._decoders.get(connection.id)
         return len(decoder.open_exchanges) if decoder is not None else 0
+
+    def _is_idle(self, connection: Connection) -> bool:
+        """See ``Sink.decoded_by``."""
+        decoder = self._decoders.get(connection.id)
+        return decoder is not None and decoder.is_idle
 
     def closed(self, connection: Connection, time_ns: int) -> None:
         """See ``flows.Listener``."""

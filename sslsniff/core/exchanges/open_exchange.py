@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sslsniff.core.endings import ExchangeEnding
 from sslsniff.core.model import NO_BODY, Body, Exchange, Request, Response
 from sslsniff.decoders.decoder import CLOSED
 from sslsniff.decoders.messages import Header, Headers, Omitted, Side, cached_in_headers
@@ -18,6 +19,8 @@ _CLIENT = Side.CLIENT  # looking up a member of an enum takes time
 _ENDS_OF_TRANSFERS = frozenset((CLOSED, "reset: CANCEL", "reset: NO_ERROR"))
 """How clients end the transfer of an answer that is complete: they do not wait for the last, empty
 chunk or frame. SDKs of OpenAI close the connection where ``[DONE]`` came."""
+
+_RESET = "reset: "  # an HTTP/2 stream
 
 _HEAD_BYTES, _FIELD_BYTES = 500, 250  # without text, in CPython 3.11
 
@@ -177,6 +180,26 @@ class OpenExchange:
         if call is None or not call.is_complete or error not in _ENDS_OF_TRANSFERS:
             return None
         return call.complete_ns
+
+    def ending(self, error: str) -> ExchangeEnding | None:
+        """Return how far the exchange had come when it ended with ``error``.
+
+        None: that is no end of the exchange, but one of what is seen of it.
+        """
+        exchange = self.exchange
+        is_closed = error == CLOSED
+        if not is_closed and not error.startswith(_RESET):
+            return None
+        connection = exchange.connection.ending if is_closed else None
+        part = None
+        if exchange.response is not None and self.answered_ns is None:
+            part = Side.SERVER
+        elif exchange.request is not None and exchange.sent_ns is None:
+            part = Side.CLIENT
+        message = self.message(part) if part is not None else None
+        if part is None or message is None or part in self.in_doubt:
+            return ExchangeEnding(None, 0, None, connection) if connection else None
+        return ExchangeEnding(part, message.body.size, self._declared_length(part), connection)
 
     @property
     def has_whole_response(self) -> bool:

@@ -108,8 +108,8 @@ class ReceivedConnection:
 
     def closed(self, time_ns: int) -> Closed:
         """Return the end of the connection."""
-        ends = (self._relative(direction) for direction in (Direction.READ, Direction.WRITE))
-        return Closed(time_ns, self.number, *ends)
+        read, written = map(self._relative, (Direction.READ, Direction.WRITE))
+        return Closed(time_ns, self.number, read, written)
 
     def _data(self, part: Any, direction: Direction, end: int) -> Iterator[Event]:
         """Yield the plaintext of a part that ends at ``end``, and before it what did not come."""

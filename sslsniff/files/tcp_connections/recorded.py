@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sslsniff.core.events import Addresses, Closed, Data, Ended, Event, Opened
+from sslsniff.core.endings import ConnectionEnding
+from sslsniff.core.events import Addresses, Closed, Data, Ended, Ending, Event, Opened
 from sslsniff.core.losses import LossCause
 from sslsniff.core.model import Address, Direction
 from sslsniff.decoders.messages import Side
@@ -14,6 +15,7 @@ from sslsniff.files.packet_layers.segments import advance
 from sslsniff.files.packet_layers.tcp_segment import AddressPort, Segment
 from sslsniff.files.packets import ACK, FIN, RST, SYN, WORD
 from sslsniff.files.tcp_connections.reassembly import EarlyBytes, Ordering, Piece, Reassembler
+from sslsniff.files.tcp_ends import fatal_alert, notified
 
 USUAL_WINDOW_BYTES = 1 << 20
 """How far from the next byte the numbers of a connection usually are."""
@@ -42,6 +44,8 @@ class RecordedConnection:
         self._opened_ns = opened_ns
         self._is_open = False
         self._positions = {Direction.READ: 0, Direction.WRITE: 0}
+        self._skipped = dict(self._positions)
+        """How many bytes came before its first part here, in files before this one."""
         self._addresses: tuple[Address, Address] | None = None
 
     def open(
@@ -57,6 +61,8 @@ class RecordedConnection:
         if self._is_open:
             return
         self._is_open = True
+        if described is not None and described.part > 1:
+            self._skipped = {Direction.READ: described.read, Direction.WRITE: described.written}
         yield Opened(
             time_ns=self._opened_ns,
             tid=0,
@@ -102,7 +108,7 @@ class RecordedConnection:
         """Continue with a later part: yield the bytes that were lost before it."""
         starts = {Direction.READ: described.read, Direction.WRITE: described.written}
         for direction, position in starts.items():
-            missing = position - self._positions[direction]
+            missing = position - self._skipped[direction] - self._positions[direction]
             if missing > 0:
                 lost = described.lost
                 known = lost is not None and lost.direction is direction
@@ -118,6 +124,11 @@ class RecordedConnection:
         """Yield the end of one direction, if the connection had any event."""
         if self._is_open:
             yield Ended(time_ns, self.number, direction, self._positions[direction])
+
+    def note_ending(self, ending: ConnectionEnding, time_ns: int) -> Iterator[Event]:
+        """Yield how the connection ends, if it had any event."""
+        if self._is_open and ending != ConnectionEnding():
+            yield Ending(time_ns, self.number, ending)
 
     def close(self, time_ns: int) -> Iterator[Event]:
         """Yield the end of the connection, if it had any event."""
@@ -170,6 +181,11 @@ class _RecordedDirection:
         if undecided:
             self._undecided = None
         return undecided or b""
+
+
+def _is_close_notify(ending: ConnectionEnding, direction: Direction) -> bool:
+    """Return whether the last alert in a direction is a close_notify."""
+    return notified(ending, direction) and fatal_alert(ending, direction) is None
 
 
 class TcpConnection:
@@ -282,6 +298,11 @@ class TcpConnection:
             self._may_be_reset = False
             for piece in direction.reassembler.feed(sequence, segment.payload, segment.size, tag):
                 self._piece(direction, piece, out)
+        if isinstance(tag.note, ConnectionEnding):
+            out += self.recorded.note_ending(tag.note, tag.time_ns)
+            if segment.size and _is_close_notify(tag.note, direction.kind):
+                out += self.recorded.end(direction.kind, tag.time_ns)
+                direction.end_reported = True
         if segment.flags & FIN:
             direction.reassembler.finish(sequence + segment.size)
             self.goes_on |= tag.note == GOES_ON

@@ -29,6 +29,7 @@ from sslsniff.decoders.messages import (
     Undecoded,
     cached_in_headers,
 )
+from sslsniff.forms.endings import ending_object
 from sslsniff.forms.grpc_calls import call_of
 from sslsniff.forms.json.encoded_json import encoded_json
 from sslsniff.forms.json.json_summary import JsonSummary
@@ -126,6 +127,8 @@ class JsonSink(JsonSummary):
             "missing_bytes": exchange.missing_bytes,
             "error": exchange.error,
         }
+        if exchange.ending is not None:
+            fields["ending"] = ending_object(exchange, exchange.ending)
         if exchange.place is not None:
             fields["place"] = exchange.place
         if exchange.tree is not None:

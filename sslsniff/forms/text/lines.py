@@ -13,6 +13,7 @@ from sslsniff.core.tree_place import TreePlace
 from sslsniff.decoders.databases.statement import Statement
 from sslsniff.decoders.messages import Omitted
 from sslsniff.forms import model_calls
+from sslsniff.forms.endings import failure
 from sslsniff.forms.grpc_calls import call_of
 from sslsniff.forms.text import pieces
 from sslsniff.forms.text.cutting import cut_end, cut_middle, padded, width
@@ -290,7 +291,7 @@ def _remarks(exchange: Exchange) -> Iterator[Field]:
     if exchange.omitted is not None:
         yield "loss", _truncated(exchange.omitted)
     if exchange.error:
-        yield "failure", exchange.error
+        yield "failure", failure(exchange)
 
 
 def _tree_remarks(place: TreePlace) -> Iterator[Field]:

@@ -155,7 +155,8 @@ class _JoinedConnection:
         return Checked(event.time_ns, self.number, *self.positions.values())
 
     def closed(self, time_ns: int) -> Closed:
-        return Closed(time_ns, self.number, *self.positions.values())
+        read, written = self.positions.values()
+        return Closed(time_ns, self.number, read, written)
 
 
 class RustlsConnections:
@@ -190,6 +191,11 @@ class RustlsConnections:
             half = self._halves.get(record.connection)
             return (record,) if half is None else self._data(half, record)
         return self._handlers[type(record)](record)
+
+    def connection_of(self, number: int) -> int:
+        """Return the number of the connection that a half is joined to, if it is a half."""
+        half = self._halves.get(number)
+        return number if half is None or half.joined is None else half.joined.number
 
     def release(self, now_ns: int | None = None) -> Iterator[Event]:
         """Yield the events that wait since ``WAIT_NS`` before ``now_ns``; None: all that wait."""

@@ -4,6 +4,7 @@ Memory: 1 MiB of packets, and the chunks of connections that wait until their ad
 client are known: 256 KiB each, 64 MiB in all.
 """
 
+import functools
 import itertools
 import os
 import time
@@ -15,7 +16,7 @@ from sslsniff.core.fast_path import Consumer
 from sslsniff.core.model import Address, Chunk, Connection, Direction, Process, assumed_role
 from sslsniff.core.sink import Sink, Summary
 from sslsniff.decoders.messages import Side
-from sslsniff.files.pcap import PacketWriter, PcapWriter
+from sslsniff.files.pcap import FileSeries, PacketWriter, PcapWriter
 from sslsniff.files.pcapng import PcapngWriter
 from sslsniff.files.tcp_writer import SyntheticConnection
 
@@ -104,6 +105,8 @@ class _AddressPairs:
 class PcapSink(Sink):
     """Writes ``file`` as ``pcap`` or ``pcapng``, in layout ``null-tls`` or ``plain``.
 
+    When it is full, the capture goes on in the next of ``series``, if there is one.
+
     Whole packets go to the file in batches and on ``flush``. What was written stays readable, even
     if this process is killed (``FileGuard``). Only pcapng has process, role and loss; in pcap,
     nothing says that zeros stand for lost bytes. Raises ``OutputError`` once if the file cannot be
@@ -113,11 +116,17 @@ class PcapSink(Sink):
     wants_messages = False
     wants_plaintext = True
 
-    def __init__(self, file: BinaryIO, kind: str = "pcapng", layout: str = "null-tls") -> None:
+    def __init__(
+        self,
+        file: BinaryIO,
+        kind: str = "pcapng",
+        layout: str = "null-tls",
+        series: FileSeries | None = None,
+    ) -> None:
         self._wraps = layout == "null-tls"
         self._writer: PacketWriter
         if kind == "pcap":
-            self._writer = PcapWriter(file)
+            self._writer = PcapWriter(file, series)
         else:
             system = os.uname()
             self._writer = PcapngWriter(
@@ -128,6 +137,7 @@ class PcapSink(Sink):
                 f" named. {_LAYOUTS[layout]} TCP handshakes, acknowledgements and ends are made up"
                 " as well; addresses, ports, times and bytes are real, but for a client's port that"
                 " another view of the same connection has. Comments on packets tell what is not.",
+                series=series,
             )
         self._writer.guard()
         self._started: dict[str, SyntheticConnection] = {}
@@ -135,7 +145,7 @@ class PcapSink(Sink):
         """The addresses with which a connection was started."""
         self._waiting: dict[str, _UnstartedConnection] = {}
         self._held_bytes = 0
-        self._interfaces: dict[tuple[int, str], int] = {}
+        self._interfaces: dict[tuple[int, int, str], int] = {}
         self._numbers = itertools.count(1)
         self._placeholders = itertools.count()
         self._address_pairs = _AddressPairs()
@@ -223,7 +233,7 @@ class PcapSink(Sink):
         started = SyntheticConnection(
             connection,
             self._writer,
-            self._interface(connection.process),
+            functools.partial(self._interface, connection.process),
             plays=plays,
             addresses=addresses,
             client_port=None if addresses[0] == client else client.port,
@@ -247,7 +257,7 @@ class PcapSink(Sink):
         started.move(addresses, None if addresses[0] == client else client.port, time_ns)
 
     def _interface(self, process: Process) -> int:
-        key = process.pid, process.comm
+        key = self._writer.file_number, process.pid, process.comm
         interface = self._interfaces.get(key)
         if interface is None:
             if len(self._interfaces) >= _MOST_INTERFACES:

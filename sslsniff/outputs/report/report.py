@@ -13,6 +13,7 @@ from sslsniff.core.model import Connection, Exchange, Handshake, NotProbed
 from sslsniff.core.sink import FlowControlStall, Sink, Summary
 from sslsniff.core.statements import operation_of, shown_statement, without_text
 from sslsniff.decoders.messages import Undecoded
+from sslsniff.forms.endings import failure
 from sslsniff.forms.json.encoded_json import encoded_json
 from sslsniff.forms.model_calls import amount_of
 from sslsniff.forms.text import pieces
@@ -187,7 +188,7 @@ def _row(exchange: Exchange, outcome: Outcome) -> list[object]:
         outcome.request_bytes,
         outcome.response_bytes,
         outcome.missing_bytes,
-        outcome.error,
+        outcome.error if exchange.ending is None else failure(exchange),
         outcome.is_failed,
         None
         if call is None

@@ -99,7 +99,8 @@ def _facts(row: ExchangeRow, shown: Object | None) -> Iterator[ShownLine]:
     spans = (("first byte", row.first_byte), ("duration", row.duration))
     yield named_line("times", ", ".join(f"{name} {_span(span)}" for name, span in spans))
     if row.error:
-        yield styled_line(escape(f"error: {row.error}"), FAULT)
+        error = (shown.get("ending") or {}).get("text") or row.error
+        yield styled_line(escape(f"error: {error}"), FAULT)
     if row.missing:
         yield styled_line(f"{grouped(row.missing, 'byte was', 'bytes were')} not captured", LOSS)
     for warning in shown.get("warnings", ()):

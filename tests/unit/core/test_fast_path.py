@@ -127,7 +127,7 @@ def test_same_as_the_long_way(
         elif act == "addresses":
             records.append(addresses(connection))
         elif act == "exited":
-            records.append(wire.EXITED.pack(EXITED, 0, 0, 0, time_ns, 0, 50))
+            records.append(wire.EXITED.pack(EXITED, 0, 0, 0, time_ns, 0, 50, 0))
     long, fast = run(records, None, make), run(records, FastPath(), make)
     assert fast[:3] == long[:3]
 
@@ -248,6 +248,7 @@ def event(record: bytes) -> events.Event:
     """Return the event of a record, of a connection that is whole in itself."""
     parsed = wire.parse(memoryview(record), OFFSET_NS)
     assert not isinstance(parsed, events.Paired | events.SocketGone | events.LeftOut)
+    assert not isinstance(parsed, events.SocketEnded)
     assert not isinstance(parsed, events.CgroupMade | events.TlsSocket | events.Failure)
     return parsed
 

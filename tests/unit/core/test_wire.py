@@ -69,6 +69,7 @@ def fields(layout: struct.Struct) -> list[tuple[int, int]]:
         ("event_closed", wire.CLOSED),
         ("event_addresses", wire.ADDRESSES),
         ("event_exited", wire.EXITED),
+        ("event_socket_ended", wire.SOCKET_ENDED),
         ("event_paired", wire.PAIRED),
         ("event_socket_gone", wire.SOCKET_GONE),
         ("event_left_out", wire.LEFT_OUT),
@@ -171,7 +172,7 @@ def as_records(*found: bytes, busy: int = 0) -> Records:
 
 def test_hits_and_ends_of_processes_are_read() -> None:
     hit = hit_records.HIT.pack(EventKind.HIT, 0, 0, 77, 1000, 0, 70, 3, 1 << 40, 9, 5, 8, 4, 0)
-    exited = wire.EXITED.pack(EventKind.EXITED, 0, 0, 0, 2000, 0, 70)
+    exited = wire.EXITED.pack(EventKind.EXITED, 0, 0, 0, 2000, 0, 70, 0)
     cgroup = wire.CGROUP.pack(EventKind.CGROUP, 0, 0, 0, 1000, 0, 1 << 40, b"path")
     records = as_records(hit + b"abcd" + b"state", cgroup, exited, busy=BUSY | 100)
     first, second = hit_records.read_hits(records, 10**18)
@@ -275,5 +276,5 @@ def test_ends_and_pairs_are_parsed() -> None:
     assert wire.parse(memoryview(gone), 0) == events.SocketGone(1000, 0xBEEF)
     left_out = wire.LEFT_OUT.pack(EventKind.LEFT_OUT, 0, 0, 77, 1000, 42)
     assert wire.parse(memoryview(left_out), 0) == events.LeftOut(1000, 42)
-    exited = wire.EXITED.pack(EventKind.EXITED, 0, 0, 0, 1000, 0, 70)
+    exited = wire.EXITED.pack(EventKind.EXITED, 0, 0, 0, 1000, 0, 70, 0)
     assert wire.parse(memoryview(exited), 0) == events.Exited(1000, 70)
