@@ -35,6 +35,7 @@ from sslsniff.forms.json.message_objects import call_object, message_object
 from sslsniff.forms.model_calls import llm_object
 from sslsniff.forms.proto_fields import Schema, no_schema
 from sslsniff.forms.text import pieces
+from sslsniff.forms.text.stall_text import stall_text
 
 Object = dict[str, Any]
 
@@ -181,7 +182,10 @@ class JsonSink(JsonSummary):
             "stream": stall.stream,
             "waited_ms": pieces.milliseconds_between(stall.since_ns, time_ns),
             "over": stall.is_over,
+            "text": stall_text(stall, time_ns),
         }
+        if stall.use is not None:
+            fields |= stall.use._asdict()
         self._write("wait", connection, time_ns, 0, fields)
 
     def frame_totals(self, connection: Connection, totals: Http2Totals, time_ns: int) -> None:
