@@ -43,7 +43,6 @@ def stall_object(connection: Connection, stall: FlowControlStall, time_ns: int) 
         "ms": pieces.milliseconds_between(stall.since_ns, time_ns),
         "over": stall.is_over,
         "text": stall_text(stall, time_ns),
-        "holder": stall.use and stall.use.holder,
     }
 
 

@@ -22,6 +22,8 @@ _SCRIPTS = (  # in the order in which they use each other
     "detail.js",
     "exchanges.js",
     "runs.js",
+    "faults.js",
+    "waterfall.js",
     "sections.js",
 )
 
