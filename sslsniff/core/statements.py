@@ -13,6 +13,9 @@ Object = dict[str, Any]
 OK, FAILED = "ok", "failed"
 """How a statement ended; it has them where a response has its status."""
 
+PARAMETERS_BEGIN = "  ["
+"""Stands between a statement and its parameters in a line; the text has single spaces only."""
+
 _NO_TEXT = "(statement not seen)"
 
 # Words and quoted names stay, as do the numbers of parameters; literals go. A backslash before a
@@ -82,7 +85,7 @@ def shown_statement(statement: Statement) -> str:
     text = " ".join(statement.text.split())
     if not statement.parameters:
         return text
-    return f"{text}  [{', '.join(map(shown_parameter, statement.parameters))}]"
+    return f"{text}{PARAMETERS_BEGIN}{', '.join(map(shown_parameter, statement.parameters))}]"
 
 
 def counts(statement: Statement) -> str:

@@ -235,12 +235,12 @@ class ScreenApp(App[None]):
         view, losses = self.exchanges, self._store.losses
         yield f"capture {state_of(capture)}"
         yield grouped(losses.bytes, "byte") + " lost" + (" (key 4)" if losses.bytes else "")
-        if self._expression:
-            waits = "..." if view.list.waits else ""
-            stored = f"{self._store.ended - self._store.dropped.exchanges:,}"
-            found = f"{len(view.list.rows):,}{waits} of {stored} match {escape(self._expression)}"
-            all_count = f"figures of all {self._store.ended:,}, not only of those that match"
-            yield all_count if self.view == "statistics" else found
+        if self._store.stalls.stalled_connections:
+            yield f"{grouped(self._store.stalls.stalled_connections, 'connection')} stalled (key 2)"
+        if view.list.is_filtered:
+            yield self._found()
+        elif self._store.failed:
+            yield f"{self._store.failed:,} failed (key e)"
         if view.marked:
             yield f"{len(view.marked):,} marked"
         if view.follows and capture.exit_code is None:
@@ -252,6 +252,17 @@ class ScreenApp(App[None]):
             bodies = grouped(dropped.bodies, "body", "bodies")
             yield f"dropped: {bodies}, {grouped(dropped.exchanges, 'exchange')}"
         yield escape(self._command)
+
+    def _found(self) -> str:
+        """Return how many exchanges the list has, of how many, where not all are in it."""
+        view = self.exchanges
+        if self.view == "statistics":
+            return f"figures of all {self._store.ended:,}, not only of those that match"
+        waits = "..." if view.list.waits else ""
+        stored = f"{self._store.ended - self._store.dropped.exchanges:,}"
+        verbs = ["failed (key e)"] if view.list.only_failed else []
+        verbs += [f"match {escape(self._expression)}"] if self._expression else []
+        return f"{len(view.list.rows):,}{waits} of {stored} {', '.join(verbs)}"
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
         """Return whether an action is possible: where text is typed, its keys are text.

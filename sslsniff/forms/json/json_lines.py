@@ -112,6 +112,10 @@ class JsonSink(JsonSummary):
 
     def exchange(self, exchange: Exchange) -> None:
         """See ``Sink``."""
+        fields = self._exchange_fields(exchange)
+        self._write("exchange", exchange.connection, exchange.started_ns, exchange.tid, fields)
+
+    def _exchange_fields(self, exchange: Exchange) -> Object:
         request, response = exchange.request, exchange.response
         fields: Object = {
             "duration_ms": pieces.milliseconds_between(exchange.started_ns, exchange.ended_ns),
@@ -141,7 +145,7 @@ class JsonSink(JsonSummary):
             fields["db"] = db_object(exchange.statement)
         if self._calls_of is not None:
             fields["calls"] = self._calls_of(exchange)
-        self._write("exchange", exchange.connection, exchange.started_ns, exchange.tid, fields)
+        return fields
 
     def handshake(self, handshake: Handshake) -> None:
         """See ``Sink``."""
