@@ -189,16 +189,35 @@ class Frame:
     details: dict[str, Any] = field(default_factory=dict)
 
 
+class WindowUse(NamedTuple):
+    """Who uses up a flow-control window of 0, as far as the frames say.
+
+    ``window_bytes``: the largest size that it had. ``holder``: the open stream to which more than
+    half of the bytes belong that were sent and not given back, ``held_bytes`` at least; None: that
+    is known of no stream. ``waiting``: the other streams on which the stalled side has not ended,
+    the first of them in order; ``more_waiting``: how many follow.
+    """
+
+    window_bytes: int
+    holder: int | None
+    held_bytes: int
+    waiting: tuple[int, ...] = ()
+    more_waiting: int = 0
+
+
 @dataclass(slots=True)
 class Stall:
     """A flow-control stall of ``side`` begins (``waits``) or ends (RFC 9113 section 5.2).
 
     It lasts while a window is 0. ``stream`` 0 is the connection's window, which stalls all streams.
+    ``use`` returns who uses up that window: now, while the stall lasts; of one that ended, before
+    its end. None: windows are not known any more, so neither is whether it lasts.
     """
 
     stream: int
     side: Side
     waits: bool
+    use: Callable[[], WindowUse | None] = field(default=lambda: None, compare=False, repr=False)
 
 
 @dataclass(slots=True)

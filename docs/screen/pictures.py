@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sslsniff.screen.app import ScreenApp
+from sslsniff.screen.captured.capture_process import CaptureState
 from sslsniff.screen.captured.capture_store import Store
 from sslsniff.screen.contents.statistics_lines import Statistics
 from tests.workload.servers import Server, python_server, self_signed
@@ -85,7 +86,7 @@ async def _draw(lines: Sequence[bytes], notes: Sequence[str], pid: int) -> None:
         for line in lines:
             store.feed(line)
         command = f"sslsniff --pid {pid}"
-        app = ScreenApp(store, statistics, command, lambda: None)
+        app = ScreenApp(store, statistics, command, lambda: CaptureState(True, None))
         async with app.run_test(size=size) as pilot:
             for key in keys:
                 await pilot.press("tilde" if key == "~" else key)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sslsniff.cli.printing import note
+from sslsniff.cli.screen_start import calm_terminal
 from sslsniff.core.errors import OutputError, grouped
 from sslsniff.outputs.pcap.output import PCAP
 from sslsniff.redaction.options import PATTERNS, REDACT
@@ -33,36 +34,39 @@ def show_screen(
     Raises ``OutputError``.
     """
     _require_terminal()
-    from sslsniff.screen.app import ScreenApp  # Textual takes 200 ms to import
-    from sslsniff.screen.captured.capture_process import CaptureProcess
-    from sslsniff.screen.captured.capture_store import Store
-    from sslsniff.screen.contents.statistics_lines import Statistics
-    from sslsniff.screen.courtesy import Courtesy
+    with calm_terminal() as restore_terminal:
+        from sslsniff.screen.captured.capture_process import CaptureProcess
+        from sslsniff.screen.captured.capture_store import Store
+        from sslsniff.screen.contents.statistics_lines import Statistics
 
-    statistics = Statistics()
-    store = Store(statistics.add)
-    given = [each for each in arguments if each != "--tui"]
-    body = () if any(each.startswith("--max-body") for each in given) else ("--max-body", _BODY)
-    capture = CaptureProcess([*given, *_CAPTURED, *body], command, store.feed, store.add_note)
-    try:
-        code = capture.wait_until_ready()
-        if code:
-            for line in capture.notes:
-                os.write(2, f"{line}\n".encode())
-            return code
-        app = ScreenApp(
-            store,
-            statistics,
-            " ".join(["sslsniff", *given, *(["--", *command] if command else [])]),
-            lambda: capture.exit_code,
-            reads or asked[PCAP.option],
-            is_redacted=asked[REDACT] or bool(asked[PATTERNS]),
-            courtesy=Courtesy(beside=capture.pid),
-        )
-        _end_with_terminal(capture)
-        app.run()
-    finally:
-        code = capture.end()
+        statistics = Statistics()
+        store = Store(statistics.add)
+        given = [each for each in arguments if each != "--tui"]
+        body = () if any(each.startswith("--max-body") for each in given) else ("--max-body", _BODY)
+        capture = CaptureProcess([*given, *_CAPTURED, *body], command, store.feed, store.add_note)
+        try:
+            # Textual takes 200 ms to import: the capture starts meanwhile.
+            from sslsniff.screen.app import ScreenApp
+            from sslsniff.screen.courtesy import Courtesy
+
+            app = ScreenApp(
+                store,
+                statistics,
+                " ".join(["sslsniff", *given, *(["--", *command] if command else [])]),
+                lambda: capture.state,
+                reads or asked[PCAP.option],
+                is_redacted=asked[REDACT] or bool(asked[PATTERNS]),
+                courtesy=lambda: Courtesy(beside=capture.pid),
+            )
+            _end_with_terminal(capture)
+            app.run()
+        finally:
+            restore_terminal()
+            code = capture.end()
+    if capture.state.has_failed_to_start:
+        for line in capture.notes:
+            os.write(2, f"{line}\n".encode())
+        return max(code, 1)
     lost = store.losses.bytes
     note(f"{grouped(store.ended, 'exchange')}, {grouped(lost, 'byte')} lost")
     return app.return_code or (0 if code < 0 else code)

@@ -15,7 +15,7 @@ from sslsniff.core.model import (
     InnerMessage,
     NotProbed,
 )
-from sslsniff.decoders.messages import Frame, Http2Totals, Side, Undecoded
+from sslsniff.decoders.messages import Frame, Http2Totals, Side, Undecoded, WindowUse
 
 _MOST_FAILURES = 256
 
@@ -103,13 +103,15 @@ class Summary:
 class FlowControlStall(NamedTuple):
     """``side`` may not send since ``since_ns``: a flow-control window is 0 (RFC 9113 section 5.2).
 
-    ``stream`` 0 is the connection's window, on which all streams wait.
+    ``stream`` 0 is the connection's window, on which all streams wait. ``use``: who uses up the
+    window, None if that is not known.
     """
 
     stream: int
     side: Side
     since_ns: int
     is_over: bool
+    use: WindowUse | None = None
 
 
 class DeliveryCount(NamedTuple):

@@ -13,6 +13,9 @@ Object = dict[str, Any]
 OK, FAILED = "ok", "failed"
 """How a statement ended; it has them where a response has its status."""
 
+PARAMETERS_BEGIN = "  ["
+"""Stands between a statement and its parameters in a line; the text has single spaces only."""
+
 _NO_TEXT = "(statement not seen)"
 _EXECUTE = "EXECUTE"
 """Stands for the first word of a prepared statement whose text was not seen."""
@@ -106,7 +109,7 @@ def shown_statement(statement: Statement) -> str:
     text = " ".join(statement.text.split()) if statement.text is not None else _named(statement)
     if not statement.parameters:
         return text
-    return f"{text}  [{', '.join(map(shown_parameter, statement.parameters))}]"
+    return f"{text}{PARAMETERS_BEGIN}{', '.join(map(shown_parameter, statement.parameters))}]"
 
 
 def _named(statement: Statement) -> str:

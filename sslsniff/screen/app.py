@@ -20,6 +20,7 @@ from sslsniff.core.errors import OutputError, SslsniffError, grouped
 from sslsniff.core.escaping import escape
 from sslsniff.filters.filters import Filter
 from sslsniff.screen import saving
+from sslsniff.screen.captured.capture_process import CaptureState
 from sslsniff.screen.captured.capture_store import Store
 from sslsniff.screen.contents.capture_lines import capture_lines, state_of
 from sslsniff.screen.contents.key_lines import key_lines
@@ -66,9 +67,10 @@ _COMPLETED |= {"proto": "protocol", "model": "model"}
 class ScreenApp(App[None]):
     """Shows what is in ``store``.
 
-    ``command``: the arguments of the capture. ``exit_code``: returns None while it runs.
-    ``source``: a capture file that has what is shown; None: there is none.
-    ``is_redacted``: whether the capture itself blanks secrets.
+    ``command``: the arguments of the capture. ``state``: returns that of the capture; the screen
+    ends if it failed to start. ``source``: a capture file that has what is shown; None: there is
+    none. ``is_redacted``: whether the capture itself blanks secrets. ``courtesy``: makes the object
+    that leaves CPU time to others, once the capture has started.
     """
 
     ENABLE_COMMAND_PALETTE = False
@@ -99,16 +101,17 @@ class ScreenApp(App[None]):
         store: Store,
         statistics: Statistics,
         command: str,
-        exit_code: Callable[[], int | None],
+        state: Callable[[], CaptureState],
         source: str | None = None,
         *,
         is_redacted: bool = False,
-        courtesy: Courtesy | None = None,
+        courtesy: Callable[[], Courtesy] | None = None,
     ) -> None:
         super().__init__()
-        self._courtesy = courtesy
+        self._courtesy: Courtesy | None = None
+        self._make_courtesy = courtesy
         self._store, self._statistics = store, statistics
-        self._command, self._exit_code = command, exit_code
+        self._command, self._state = command, state
         self._source, self._is_redacted = source, is_redacted
         self._expression = ""
         self._version = -1
@@ -160,6 +163,12 @@ class ScreenApp(App[None]):
         """Show what came since the last call; never called for a single exchange."""
         if not self.query("#offered"):
             return  # the widgets are being removed: this is the end
+        state = self._state()
+        if state.has_failed_to_start:
+            self.exit()
+            return
+        if state.has_started and self._courtesy is None and self._make_courtesy is not None:
+            self._courtesy = self._make_courtesy()
         now_s, began_s = time.monotonic(), time.thread_time()
         if self._courtesy is not None:
             self._courtesy.update(now_s=now_s, is_late=now_s > self._due_s + _LATE_S)
@@ -194,16 +203,17 @@ class ScreenApp(App[None]):
         elif view == "statistics":
             self.query_one(StatisticsView).refresh_rows()
         elif view == "capture":
-            lines = capture_lines(self._store, self._command, self._exit_code())
+            lines = capture_lines(self._store, self._command, self._state())
             self.query_one("#capture", LineView).show_lines(lines, stay=True)
 
     def _show_state(self) -> None:
         """Draw the lines of tabs, state and keys, those that have changed."""
         is_said = self._said is not None and time.monotonic() < self._said_until
-        view, code, width = self.view, self._exit_code(), self.size.width
+        view, capture, width = self.view, self._state(), self.size.width
+        runs = capture.exit_code is None
         rate = (self._counts[-1] - self._counts[0]) / (_REFRESH_S * (_RATE_OVER - 1))
-        figures = f"{self._store.ended:,}" + (f"  {rate:,.0f}/s" if code is None else "")
-        state = " " + "  ".join(self._facts(code))
+        figures = f"{self._store.ended:,}" + (f"  {rate:,.0f}/s" if runs else "")
+        state = " " + "  ".join(self._facts(capture))
         lines: list[tuple[str, object, Callable[[], Content]]] = [
             ("tabs", (view, figures, width), lambda: _tabs(view, figures, width)),
             ("state", state, lambda: Content(state)),
@@ -220,23 +230,23 @@ class ScreenApp(App[None]):
         keys = "  ".join(f"[@click=app.{each}]{text}[/]" for each, text in _OFFERED.items())
         return Content.from_markup(f" {keys}  {_OFFERED_OF.get(self.view, '')}")
 
-    def _facts(self, code: int | None) -> Iterable[str]:
+    def _facts(self, capture: CaptureState) -> Iterable[str]:
         """Yield what the line of the state says, the most important first."""
         view, losses = self.exchanges, self._store.losses
-        yield f"capture {state_of(code)}"
+        yield f"capture {state_of(capture)}"
         yield grouped(losses.bytes, "byte") + " lost" + (" (key 4)" if losses.bytes else "")
-        if self._expression:
-            waits = "..." if view.list.waits else ""
-            stored = f"{self._store.ended - self._store.dropped.exchanges:,}"
-            found = f"{len(view.list.rows):,}{waits} of {stored} match {escape(self._expression)}"
-            all_count = f"figures of all {self._store.ended:,}, not only of those that match"
-            yield all_count if self.view == "statistics" else found
+        if self._store.stalls.stalled_connections:
+            yield f"{grouped(self._store.stalls.stalled_connections, 'connection')} stalled (key 2)"
+        if view.list.is_filtered:
+            yield self._found()
             if view.list.without_text:
                 unseen = grouped(view.list.without_text, "statement")
                 yield f"~sql could not match {unseen} whose text was not seen"
+        elif self._store.failed:
+            yield f"{self._store.failed:,} failed (key e)"
         if view.marked:
             yield f"{len(view.marked):,} marked"
-        if view.follows and code is None:
+        if view.follows and capture.exit_code is None:
             yield "following"
         if self._is_redacted or view.redaction is not None:
             yield "redacted"
@@ -245,6 +255,17 @@ class ScreenApp(App[None]):
             bodies = grouped(dropped.bodies, "body", "bodies")
             yield f"dropped: {bodies}, {grouped(dropped.exchanges, 'exchange')}"
         yield escape(self._command)
+
+    def _found(self) -> str:
+        """Return how many exchanges the list has, of how many, where not all are in it."""
+        view = self.exchanges
+        if self.view == "statistics":
+            return f"figures of all {self._store.ended:,}, not only of those that match"
+        waits = "..." if view.list.waits else ""
+        stored = f"{self._store.ended - self._store.dropped.exchanges:,}"
+        verbs = ["failed (key e)"] if view.list.only_failed else []
+        verbs += [f"match {escape(self._expression)}"] if self._expression else []
+        return f"{len(view.list.rows):,}{waits} of {stored} {', '.join(verbs)}"
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
         """Return whether an action is possible: where text is typed, its keys are text.

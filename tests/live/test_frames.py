@@ -4,9 +4,10 @@ import select
 import socket
 import ssl
 import time
+from collections.abc import Iterable
 
 import h2.connection
-from h2.events import DataReceived, StreamEnded
+from h2.events import DataReceived, Event, StreamEnded
 from h2.settings import SettingCodes
 
 from tests.live.checks import Sniff
@@ -30,26 +31,42 @@ class Client:
         self.state.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: WINDOW})
 
     def ask(self, size: int) -> int:
+        return self.request("GET", f"/bytes/{size}", is_whole=True)
+
+    def request(self, method: str, path: str, *, is_whole: bool) -> int:
         stream = self.state.get_next_available_stream_id()
-        fields = {":method": "GET", ":scheme": "https", ":authority": "localhost"}
-        self.state.send_headers(stream, [*fields.items(), (":path", f"/bytes/{size}")], True)
+        fields = {":method": method, ":scheme": "https", ":authority": "localhost"}
+        self.state.send_headers(stream, [*fields.items(), (":path", path)], is_whole)
         self.flush()
         return stream
 
+    def upload(self, stream: int, size: int, *, is_whole: bool = False) -> None:
+        """Send a part of a body, which the windows must allow."""
+        for at in range(0, size, 16384):
+            self.state.send_data(
+                stream, bytes(min(16384, size - at)), is_whole and at + 16384 >= size
+            )
+        self.flush()
+
     def flush(self) -> None:
         self.socket.sendall(self.state.data_to_send())
+
+    def events(self) -> Iterable[Event]:
+        """Wait until something comes, and return what."""
+        assert self.socket.pending() or select.select([self.socket], [], [], PATIENCE_S)[0]
+        events = self.state.receive_data(self.socket.recv(65536))
+        self.flush()
+        return events
 
     def receive(self, stream: int, size: int) -> int:
         """Receive until ``size`` bytes of the body have come, or its end."""
         received = 0
         while received < size:
-            assert self.socket.pending() or select.select([self.socket], [], [], PATIENCE_S)[0]
-            for event in self.state.receive_data(self.socket.recv(65536)):
+            for event in self.events():
                 if isinstance(event, DataReceived) and event.stream_id == stream:
                     received += len(event.data)
                 elif isinstance(event, StreamEnded) and event.stream_id == stream:
                     return received
-            self.flush()
         return received
 
 
@@ -99,3 +116,35 @@ def test_one_stream(server: Server, certificate: Certificate, sniff: Sniff) -> N
     assert {each["stream"] for each in captured.of("frame")} == {3}
     assert [each["stream"] for each in captured.exchanges] == [3]
     assert captured.summary["exchanges"] == 3
+
+
+def test_the_stream_that_is_not_read_is_named(
+    server: Server, certificate: Certificate, sniff: Sniff
+) -> None:
+    """It holds the connection's window; two other uploads wait for it."""
+    with sniff("--pid", str(server.pid), "--frames") as sniffer:
+        client = Client(server, certificate)
+        unread = client.request("POST", "/unread", is_whole=False)
+        client.upload(unread, 65_000)
+        others = [client.request("POST", "/echo", is_whole=False) for _ in range(2)]
+        client.upload(others[0], 535)
+        # The echo waits for the rest, so nothing comes: the client may not send it.
+        sniffer.until(1, "wait")
+        client.request("GET", "/read", is_whole=True)
+        while not client.state.local_flow_control_window(others[1]):
+            client.events()
+        client.upload(others[1], 300, is_whole=True)
+        client.receive(others[1], 300)
+        client.socket.close()
+        sniffer.until(2, "frame_totals")
+        captured = sniffer.stop()
+
+    [lasting, *_] = captured.of("wait")
+    assert (lasting["stream"], lasting["direction"], lasting["over"]) == (0, "read", False)
+    assert lasting["text"] == (
+        f"the server does not read stream {unread} (65,000 B of the connection's window of"
+        f" 65,535 B are not given back); streams {others[0]} and {others[1]} wait for it"
+    )
+    assert (lasting["holder"], lasting["held_bytes"]) == (unread, 65_000)
+    totals = [each["stream_bytes"] for each in captured.of("frame") if "stream_bytes" in each]
+    assert 300 in totals

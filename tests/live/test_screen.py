@@ -132,8 +132,32 @@ def test_the_capture_ends_with_a_screen_that_is_killed(
         assert not Path(f"/proc/{child}").exists()
 
 
-def test_an_error_comes_before_the_screen() -> None:
+def test_an_error_at_the_start_is_left_on_the_terminal() -> None:
+    """Neither the screen nor what was shown before it hides it."""
     with on_terminal(100, 30, SSLSNIFF, "top", "--pid", "4194304") as screen:
         assert screen.ended() == 1
-        assert "sslsniff: " in screen.text
-        assert b"\x1b[?1049h" not in screen.written
+        assert screen.is_restored()
+        last_picture = screen.written.rpartition(b"\x1b[?1049l")[2]
+        assert b"sslsniff: " in last_picture
+
+
+def test_keys_wait_until_the_screen_is_there(server: Server) -> None:
+    """They are not echoed, and do what they do later: at the start nothing reads them."""
+    with on_terminal(80, 24, SSLSNIFF, "top", "--pid", str(server.pid)) as screen:
+        screen.until("sslsniff starts; keys that you press wait")
+        screen.press("down", "2")
+        screen.until("Opened")  # the title of the list of connections
+        assert b"^[[" not in screen.written
+        screen.until("capture running")
+        screen.press("q")
+        assert screen.ended() == 0
+        assert screen.is_restored()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_at_the_start_leaves_the_terminal_as_it_was(number: signal.Signals) -> None:
+    with on_terminal(80, 24, SSLSNIFF, "top", "--pid", str(os.getpid())) as screen:
+        screen.until("sslsniff starts")
+        screen.process.send_signal(number)
+        screen.ended()
+        assert screen.is_restored()

@@ -32,7 +32,7 @@ def test_it_ends(is_live: bool) -> None:
         )
         os.close(other)
         shown = b""
-        while b"Quit" not in shown:
+        while (b"Quit" if is_live else b"capture ended") not in shown:
             assert select.select([terminal], [], [], PATIENCE_S)[0]
             shown += os.read(terminal, 1 << 16)
         beside = procfs.descendants((process.pid,))[1:]

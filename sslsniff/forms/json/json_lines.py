@@ -37,6 +37,7 @@ from sslsniff.forms.json.message_objects import call_object, message_object
 from sslsniff.forms.model_calls import llm_object
 from sslsniff.forms.proto_fields import Schema, no_schema
 from sslsniff.forms.text import pieces
+from sslsniff.forms.text.stall_text import stall_text
 
 Object = dict[str, Any]
 
@@ -113,6 +114,10 @@ class JsonSink(JsonSummary):
 
     def exchange(self, exchange: Exchange) -> None:
         """See ``Sink``."""
+        fields = self._exchange_fields(exchange)
+        self._write("exchange", exchange.connection, exchange.started_ns, exchange.tid, fields)
+
+    def _exchange_fields(self, exchange: Exchange) -> Object:
         request, response = exchange.request, exchange.response
         fields: Object = {
             "duration_ms": pieces.milliseconds_between(exchange.started_ns, exchange.ended_ns),
@@ -146,7 +151,7 @@ class JsonSink(JsonSummary):
             fields["db"] = db_object(exchange.statement)
         if self._calls_of is not None:
             fields["calls"] = self._calls_of(exchange)
-        self._write("exchange", exchange.connection, exchange.started_ns, exchange.tid, fields)
+        return fields
 
     def handshake(self, handshake: Handshake) -> None:
         """See ``Sink``."""
@@ -187,7 +192,10 @@ class JsonSink(JsonSummary):
             "stream": stall.stream,
             "waited_ms": pieces.milliseconds_between(stall.since_ns, time_ns),
             "over": stall.is_over,
+            "text": stall_text(stall, time_ns),
         }
+        if stall.use is not None:
+            fields |= stall.use._asdict()
         self._write("wait", connection, time_ns, 0, fields)
 
     def frame_totals(self, connection: Connection, totals: Http2Totals, time_ns: int) -> None:

@@ -23,10 +23,14 @@ from sslsniff.core.model import (
 from sslsniff.decoders.messages import Frame
 from sslsniff.forms.grpc_calls import call_of
 from sslsniff.forms.json.json_lines import JsonSink, changing_fields, shown_headers
+from sslsniff.forms.text import pieces
 
 _EXCHANGE, _FRAME = 0, 1
 IS_EXCHANGE, IS_FRAME = b"[0,", b"[1,"
 """How the short line of an exchange begins, and that of a frame."""
+
+SENT_MS = "sent_ms"
+"""The member with the milliseconds until the request of an exchange was complete."""
 
 _BODIES = b"\x1f"
 """Stands before the bytes of bodies; JSON escapes it. In them line feeds are escaped."""
@@ -92,6 +96,7 @@ class ShortExchange(NamedTuple):
     stream: int | None
     tid: int
     started_ns: int
+    sent_ns: int | None
     first_byte_ns: int | None
     ended_ns: int | None
     error: str | None
@@ -154,7 +159,10 @@ def without_bodies(line: bytes) -> bytes:
 
 
 class ShortLines(JsonSink):
-    """Writes short lines, and JSON lines for what has none; ``options``: those of ``JsonSink``."""
+    """Writes short lines, and JSON lines for what has none; ``options``: those of ``JsonSink``.
+
+    Its JSON lines of exchanges have also ``SENT_MS``.
+    """
 
     def __init__(self, stream: BinaryIO, **options: Any) -> None:
         super().__init__(stream, **options)
@@ -173,6 +181,10 @@ class ShortLines(JsonSink):
             return
         self._write_origin(exchange.connection, exchange.started_ns)
         self._stream.write(line + b"\n")
+
+    def _exchange_fields(self, exchange: Exchange) -> dict[str, Any]:
+        sent_ms = pieces.milliseconds_between(exchange.started_ns, exchange.sent_ns)
+        return {**super()._exchange_fields(exchange), SENT_MS: sent_ms}
 
     def handshake(self, handshake: Handshake) -> None:
         """See ``Sink``: a failure is a row of the screen, like an exchange."""
@@ -238,6 +250,7 @@ def _line(exchange: Exchange) -> bytes | None:
         exchange.stream,
         exchange.tid,
         exchange.started_ns,
+        exchange.sent_ns,
         exchange.first_byte_ns,
         exchange.ended_ns,
         exchange.error,

@@ -11,6 +11,7 @@ from sslsniff.forms.proto_fields import Schema, no_schema
 from sslsniff.forms.text import pieces
 from sslsniff.forms.text.lines import Lines
 from sslsniff.forms.text.message_lines import message_line
+from sslsniff.forms.text.stall_text import stall_text
 
 _PREVIEW_BYTES = 48
 
@@ -33,9 +34,9 @@ class FrameLines(Sink):
 
     def stall(self, connection: Connection, stall: FlowControlStall, time_ns: int) -> None:
         """See ``Sink``."""
-        waited, now = ("waited", "was") if stall.is_over else ("has waited", "is")
-        what = "its window" if stall.stream else "no stream may send, the connection's window"
-        shown = f"{waited} {pieces.duration_between(stall.since_ns, time_ns)}: {what} {now} 0"
+        waited = "waited" if stall.is_over else "has waited"
+        lasted = pieces.duration_between(stall.since_ns, time_ns)
+        shown = f"{waited} {lasted}: {stall_text(stall, time_ns)}"
         self._line(connection, stall.side, stall.stream, shown, time_ns)
 
     def frame_totals(self, connection: Connection, totals: Http2Totals, time_ns: int) -> None:

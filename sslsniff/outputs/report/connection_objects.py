@@ -5,6 +5,7 @@ from typing import Any
 from sslsniff.core.model import Connection
 from sslsniff.core.sink import FlowControlStall
 from sslsniff.forms.text import pieces
+from sslsniff.forms.text.stall_text import stall_text
 
 Object = dict[str, Any]
 
@@ -41,6 +42,7 @@ def stall_object(connection: Connection, stall: FlowControlStall, time_ns: int) 
         "since_us": stall.since_ns // 1000 or None,
         "ms": pieces.milliseconds_between(stall.since_ns, time_ns),
         "over": stall.is_over,
+        "text": stall_text(stall, time_ns),
     }
 
 

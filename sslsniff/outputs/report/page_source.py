@@ -24,6 +24,8 @@ _SCRIPTS = (  # in the order in which they use each other
     "runs.js",
     "changes.js",
     "trees.js",
+    "faults.js",
+    "waterfall.js",
     "sections.js",
 )
 

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import sslsniff
 from sslsniff.destinations.inherited import LINES_TO, environment_with
@@ -27,9 +27,11 @@ _READ_EVERY_S = 0.1
 """Seldom is better for the programs that are watched, often is better for who looks."""
 _LATE_BYTES, _LATE_S = 8 << 20, 0.3
 """What waits in the queue, or how long the thread waited for a CPU: it then gets more of them."""
-_READY_NOTE = f"{PREFIX}watching "
-_READY_WITHIN_S = 5.0
-"""Later errors are shown on the screen: a command after ``--`` may run long without a line."""
+_STARTED_NOTES = (f"{PREFIX}watching ", f"{PREFIX}no supported TLS library")
+_STARTS_WITHIN_S = 60.0
+"""A capture that runs for so long has started, even if it says nothing."""
+_COMMAND_STARTS_WITHIN_S = 5.0
+"""As above, with a command after ``--``: it may run for long without a note or a line."""
 _ENDED_WITHIN_S = 10.0
 """After this time a capture that was asked to end is killed. It ends sooner by itself."""
 
@@ -42,6 +44,18 @@ def own_command(arguments: Sequence[str]) -> list[str]:
     alone = "-I" if sys.flags.isolated else "-P"
     folder = str(Path(sslsniff.__file__).parents[1])
     return [sys.executable, alone, "-c", _START, folder, *arguments]
+
+
+class CaptureState(NamedTuple):
+    """Whether a capture has started, and its exit code; None while it runs."""
+
+    has_started: bool
+    exit_code: int | None
+
+    @property
+    def has_failed_to_start(self) -> bool:
+        """Whether it ended with an error before anything came from it."""
+        return bool(self.exit_code) and not self.has_started
 
 
 class CaptureProcess:
@@ -60,7 +74,11 @@ class CaptureProcess:
     ) -> None:
         self.notes: list[str] = []
         self._feed, self._note = feed, note
-        self._is_ready, self._has_ended = threading.Event(), threading.Event()
+        self._has_started, self._has_ended = threading.Event(), threading.Event()
+        within_s = _COMMAND_STARTS_WITHIN_S if command else _STARTS_WITHIN_S
+        self._start_until_s = time.monotonic() + within_s
+        self._exit_code: int | None = None
+        """Set when all notes of a capture that failed are read."""
         self._queue = LineQueue()  # standard output belongs to the command
         after = ["--", *command] if command else []
         self._process = subprocess.Popen(
@@ -93,13 +111,13 @@ class CaptureProcess:
         """The exit code; None while the capture runs."""
         return self._process.returncode
 
-    def wait_until_ready(self) -> int:
-        """Wait until the capture runs or has ended; return 0, or the exit code of one that failed.
-
-        ``notes`` then say why.
-        """
-        self._is_ready.wait(_READY_WITHIN_S)
-        return self.exit_code or 0
+    @property
+    def state(self) -> CaptureState:
+        """Whether it has started, and how it ended. If it failed to start, ``notes`` say why."""
+        code = self._exit_code
+        if time.monotonic() > self._start_until_s and code is None:
+            self._has_started.set()
+        return CaptureState(self._has_started.is_set(), code)
 
     def end(self) -> int:
         """End the capture, as Ctrl-C does, if it runs; return its exit code."""
@@ -122,7 +140,7 @@ class CaptureProcess:
             now_s = time.monotonic()
             waiting_bytes = self._queue.waiting_bytes
             if waiting_bytes:
-                self._is_ready.set()
+                self._has_started.set()
             is_late = waiting_bytes > _LATE_BYTES or now_s > due_s + _LATE_S
             courtesy.update(now_s=now_s, is_late=is_late)
             for line in self._queue.lines():
@@ -135,12 +153,14 @@ class CaptureProcess:
                 text = line.decode("utf-8", "replace").rstrip("\n")
                 self.notes.append(text)
                 self._note(text)
-                if text.startswith(_READY_NOTE):
-                    self._is_ready.set()
+                if text.startswith(_STARTED_NOTES):
+                    self._has_started.set()
 
     def _wait(self) -> None:
-        self._process.wait()
+        code = self._process.wait()
+        if self._queue.waiting_bytes:
+            self._has_started.set()
         self._has_ended.set()
-        if self._process.returncode:  # what it said tells why
+        if code:  # what it said tells why
             self._threads[1].join(1.0)
-        self._is_ready.set()
+        self._exit_code = code

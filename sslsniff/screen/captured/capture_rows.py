@@ -6,10 +6,11 @@ from typing import Any
 
 from sslsniff.core import statements
 from sslsniff.core.errors import counted
-from sslsniff.forms.json.short_lines import ShortExchange
+from sslsniff.forms.json.short_lines import SENT_MS, ShortExchange
 from sslsniff.forms.model_calls import shown_cost, token_counts
 from sslsniff.forms.text import pieces
 from sslsniff.forms.text.transactions import transaction_remarks
+from sslsniff.screen.captured.stall_rows import StallRow
 
 Object = dict[str, Any]
 
@@ -18,12 +19,15 @@ UNKNOWN = -1
 
 
 class ConnectionRow:
-    """A connection. ``rows``: its exchanges. ``origin``: its last object of that type."""
+    """A connection. ``rows``: its exchanges. ``origin``: its last object of that type.
+
+    ``stalled_ms``: how long its longest flow-control stall lasted so far.
+    """
 
     __slots__ = (
         *("alpn", "bytes_read", "bytes_written", "cipher", "client", "closed", "comm", "count"),
         *("id", "joined", "library", "missing", "origin", "pid", "protocol", "role", "rows"),
-        *("server", "sni", "time", "tls_version", "totals"),
+        *("server", "sni", "stalled_ms", "stalls", "time", "tls_version", "totals"),
     )
 
     def __init__(self, shown: Object) -> None:
@@ -42,6 +46,8 @@ class ConnectionRow:
         self.missing = self.count = 0
         self.rows: deque[ExchangeRow] = deque()
         self.totals: list[Object] = []
+        self.stalls: deque[StallRow] = deque()
+        self.stalled_ms = 0.0
 
     def update(self, shown: Object) -> None:
         """Set what a line about the connection, or about anything on it, says."""
@@ -64,14 +70,15 @@ class ExchangeRow:
     """An exchange. ``line``: its line, JSON or short; None while it is open.
 
     ``messages``: JSON lines of what was sent inside it. ``is_whole``: whether its bodies and
-    messages are still stored. ``size``: the memory of the lines. Durations are in milliseconds.
+    messages are still stored. ``size``: the memory of the lines. Durations are in milliseconds,
+    ``sent`` until the request was complete.
     ``status``: of the response; ``statement_status``: of a statement, see ``statements.status_of``.
     """
 
     __slots__ = (
         *("comm", "connection", "duration", "error", "first_byte", "is_statement", "is_whole"),
         *("line", "messages", "method", "missing", "number", "pid", "protocol", "remark"),
-        *("response_bytes", "size", "statement_status", "status", "stream", "time", "url"),
+        *("response_bytes", "sent", "size", "statement_status", "status", "stream", "time", "url"),
     )
 
     def __init__(self, number: int, connection: ConnectionRow) -> None:
@@ -84,7 +91,7 @@ class ExchangeRow:
         self.url = "?"
         self.method = ""
         self.status = self.response_bytes = UNKNOWN
-        self.duration = self.first_byte = float(UNKNOWN)
+        self.duration = self.first_byte = self.sent = float(UNKNOWN)
         self.missing = 0
         self.error = self.remark = self.statement_status = ""
         self.is_statement = False
@@ -107,6 +114,7 @@ class ExchangeRow:
         self.stream, self.protocol = short.stream, short.protocol
         self.duration = _since(started_ns, short.ended_ns)
         self.first_byte = _since(started_ns, short.first_byte_ns)
+        self.sent = _since(started_ns, short.sent_ns)
         if request is not None:
             self.method = request.method or "?"
             self.url = request.url
@@ -127,6 +135,7 @@ class ExchangeRow:
         self.protocol = shown["protocol"]
         self.duration = _or_unknown(shown["duration_ms"])
         self.first_byte = _or_unknown(shown["first_byte_ms"])
+        self.sent = _or_unknown(shown.get(SENT_MS))
         self.missing = shown["missing_bytes"]
         self.error = shown["error"] or ""
         if request is not None:

@@ -20,6 +20,7 @@ from sslsniff.forms.json.short_lines import (
     without_bodies,
 )
 from sslsniff.screen.captured.capture_rows import ConnectionRow, ExchangeRow
+from sslsniff.screen.captured.stall_rows import StallStore
 from sslsniff.statistics.outcome import Outcome
 
 Object = dict[str, Any]
@@ -92,6 +93,9 @@ class Store:
         self._open: dict[tuple[str, int | None], ExchangeRow] = {}
         self._whole: deque[ExchangeRow] = deque()
         self._bytes = 0
+        self.stalls = StallStore()
+        self.failed = 0
+        """How many exchanges ended early, or failed by their status."""
         self._frames: deque[bytes] = deque()
         self._frame_bytes = 0
 
@@ -143,6 +147,7 @@ class Store:
         connection.protocol = row.protocol
         connection.count += 1
         self.ended += 1
+        self.failed += row.is_failed
         self._grow(row, size)
         if row.status == _SWITCHED:
             self._open[connection.id, row.stream] = row
@@ -179,6 +184,9 @@ class Store:
 
     def _handle_totals(self, line: bytes, shown: Object) -> None:
         self._connection(shown).totals.append(shown)
+
+    def _handle_stall(self, line: bytes, shown: Object) -> None:
+        self.stalls.add(self._connection(shown), shown)
 
     def _handle_origin(self, line: bytes, shown: Object) -> None:
         self._origins[shown["connection"]] = shown
@@ -275,6 +283,7 @@ _HANDLERS: dict[str, Callable[[Store, bytes, Object], None]] = {
     "message": Store._handle_message,
     "grpc": Store._handle_message,
     "frame_totals": Store._handle_totals,
+    "wait": Store._handle_stall,
     "origin": Store._handle_origin,
     "connection": Store._handle_connection,
     "loss": Store._handle_loss,

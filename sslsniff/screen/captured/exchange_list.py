@@ -15,11 +15,15 @@ _SLICE_S = 0.01
 
 
 class ExchangeList:
-    """The exchanges of ``store`` that match a filter, in an order."""
+    """The exchanges of ``store`` that match a filter, in an order.
+
+    ``only_failed``: without those that did not fail. A change counts from ``show_matching`` on.
+    """
 
     def __init__(self, store: Store) -> None:
         self.rows: list[ExchangeRow] = []
         self.expression: Filter | None = None
+        self.only_failed = False
         self.key: Callable[[ExchangeRow], Any] = lambda row: row.time
         self.is_reversed = False
         self.without_text = 0
@@ -33,6 +37,11 @@ class ExchangeList:
     def waits(self) -> bool:
         """Whether exchanges wait to be matched, or to end before they can be."""
         return bool(self._waiting)
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether exchanges may be left out of the list."""
+        return self.only_failed or self.expression is not None
 
     def show_matching(self, expression: Filter | None) -> None:
         """List the exchanges that match; None: all."""
@@ -66,7 +75,7 @@ class ExchangeList:
         if new:
             self._last_number = new[0].number
             new.reverse()
-            if self.expression is None:
+            if not self.is_filtered:
                 self.rows += new
             else:
                 self._waiting += new
@@ -77,24 +86,28 @@ class ExchangeList:
 
         Returns whether some wait to be matched. What matches is in ``rows``, at their end.
         """
-        if self.expression is None:
+        if not self.is_filtered:
             return False
         until = time.monotonic() + _SLICE_S
         for _ in range(len(self._waiting)):
             row = self._waiting.popleft()
             if row.line is None:
                 self._waiting.append(row)
-            elif self._matches(row, self.expression):
+            elif self._matches(row):
                 self.rows.append(row)
             if time.monotonic() > until:
                 return True
         return False
 
-    def _matches(self, row: ExchangeRow, expression: Filter) -> bool:
+    def _matches(self, row: ExchangeRow) -> bool:
+        if self.only_failed and not row.is_failed:
+            return False
+        if self.expression is None:
+            return True
         assert row.line is not None
         connection = row.connection
         exchange = exchange_of_line(row.line, connection.origin, connection.sni)
-        matches = expression.matches(exchange)
-        if expression.tests_sql and not matches and exchange.statement is not None:
+        matches = self.expression.matches(exchange)
+        if self.expression.tests_sql and not matches and exchange.statement is not None:
             self.without_text += exchange.statement.lacks_text
         return matches

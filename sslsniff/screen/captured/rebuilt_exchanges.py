@@ -28,6 +28,7 @@ from sslsniff.forms.json.json_lines import JsonSink
 from sslsniff.forms.json.short_lines import (
     IS_EXCHANGE,
     IS_FRAME,
+    SENT_MS,
     ShortExchange,
     ShortFrame,
     ShortRequest,
@@ -77,6 +78,7 @@ def exchange_of_line(line: bytes, origin: Object, sni: str | None = None) -> Exc
         stream=short.stream,
         tid=short.tid,
         started_ns=short.started_ns,
+        sent_ns=short.sent_ns,
         first_byte_ns=short.first_byte_ns,
         ended_ns=short.ended_ns,
         request=short.request and _short_request(short.request, sent, connection.scheme),
@@ -92,6 +94,7 @@ def object_of_line(line: bytes, origin: Object) -> Object:
         exchange = exchange_of_line(line, origin)
         return _shown(lambda sink: sink.exchange(exchange))
     shown: Object = orjson.loads(line)
+    shown.pop(SENT_MS, None)
     return shown
 
 

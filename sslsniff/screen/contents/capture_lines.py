@@ -6,7 +6,7 @@ from sslsniff.core.errors import grouped
 from sslsniff.core.escaping import escape
 from sslsniff.core.statements import without_text
 from sslsniff.forms.text import pieces
-from sslsniff.screen.captured.capture_process import PREFIX
+from sslsniff.screen.captured.capture_process import PREFIX, CaptureState
 from sslsniff.screen.captured.capture_store import (
     MOST_EXCHANGE_BYTES,
     MOST_EXCHANGES,
@@ -26,12 +26,12 @@ from sslsniff.screen.widgets.shown_line import (
 _NOT_PROBED = "not probed: "
 
 
-def capture_lines(store: Store, command: str, exit_code: int | None) -> list[ShownLine]:
-    """Return the lines. ``exit_code``: None while the capture ``command`` runs."""
+def capture_lines(store: Store, command: str, state: CaptureState) -> list[ShownLine]:
+    """Return the lines. ``state``: that of the capture ``command``."""
     with store.lock:
         notes = [line.removeprefix(PREFIX) for line in store.notes]
         return [
-            *_state(store, command, exit_code),
+            *_state(store, command, state),
             *title("What was lost"),
             *_losses(store),
             *title("What is not probed, and why"),
@@ -43,16 +43,17 @@ def capture_lines(store: Store, command: str, exit_code: int | None) -> list[Sho
         ]
 
 
-def state_of(exit_code: int | None) -> str:
-    """Return whether the capture runs; ``exit_code`` is None then."""
-    if exit_code is None:
-        return "running"
-    return "ended" if exit_code == 0 else f"failed with exit code {exit_code}"
+def state_of(state: CaptureState) -> str:
+    """Return whether the capture runs, in words."""
+    code = state.exit_code
+    if code is None:
+        return "running" if state.has_started else "starting"
+    return "ended" if code == 0 else f"failed with exit code {code}"
 
 
-def _state(store: Store, command: str, exit_code: int | None) -> Iterable[ShownLine]:
+def _state(store: Store, command: str, state: CaptureState) -> Iterable[ShownLine]:
     yield named_line("capture", escape(command), "bold")
-    yield named_line("state", state_of(exit_code), FAULT if exit_code else "bold")
+    yield named_line("state", state_of(state), FAULT if state.exit_code else "bold")
     summary = store.summary
     if summary is not None:
         yield named_line("summary", ", ".join(_figures(summary)), "bold")

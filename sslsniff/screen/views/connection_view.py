@@ -5,7 +5,7 @@ from textual.containers import Container
 
 from sslsniff.screen.captured.capture_store import Store
 from sslsniff.screen.contents.list_columns import connection_columns
-from sslsniff.screen.contents.stream_diagrams import waterfall_lines
+from sslsniff.screen.contents.waterfall import waterfall_lines
 from sslsniff.screen.view_redaction import ViewRedaction
 from sslsniff.screen.views.sortable import SortableView
 from sslsniff.screen.widgets.line_view import LineView

@@ -25,8 +25,9 @@ from sslsniff.screen.contents.exchange_panes import (
     message_lines,
     open_conversation_lines,
 )
+from sslsniff.screen.contents.frame_list import frame_lines
 from sslsniff.screen.contents.list_columns import exchange_columns
-from sslsniff.screen.contents.stream_diagrams import frame_lines, waterfall_lines
+from sslsniff.screen.contents.waterfall import waterfall_lines
 from sslsniff.screen.view_redaction import ViewRedaction
 from sslsniff.screen.views.sortable import SortableView
 from sslsniff.screen.widgets.line_view import LineView
@@ -59,6 +60,7 @@ class ExchangeView(SortableView, Container):
         Binding("right", "pane(1)", "next pane"),
         Binding("z", "zoom", "detail on the whole screen"),
         Binding("f", "follow", "follow the newest, or stop"),
+        Binding("e", "failures", "only what failed, or all"),
         Binding("m", "mark", "mark, or remove the mark"),
         Binding("M", "mark_all", "mark all in the list"),
         Binding("u", "unmark_all", "remove all marks"),
@@ -153,6 +155,12 @@ class ExchangeView(SortableView, Container):
         self.refresh_rows()
         self.post_message(self.Altered())
 
+    def action_failures(self) -> None:
+        """List only what failed, or all again."""
+        self.list.only_failed = not self.list.only_failed
+        self.filter_by(self.list.expression)
+        self.post_message(self.Altered())
+
     def action_mark(self) -> None:
         """Mark the exchange with the cursor, or remove its mark; go to the next one."""
         row = self.table.cursor
@@ -174,8 +182,9 @@ class ExchangeView(SortableView, Container):
         self.post_message(self.Altered())
 
     def sort_rows(self) -> None:
-        """See ``SortableView``."""
+        """See ``SortableView``. In another order the newest has no place to follow it to."""
         table = self.table
+        self.follows = False
         self.list.key, self.list.is_reversed = (
             table.columns[table.sort_column].key,
             table.is_reversed,

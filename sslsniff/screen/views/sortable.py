@@ -28,8 +28,10 @@ class SortableView(Widget):
         table.show_rows(rows)
 
     def action_sort_next(self) -> None:
-        """Sort by the next column."""
-        self._sort((self.table.sort_column + 1) % len(self.table.columns), is_reversed=False)
+        """Sort by the next column that is shown: by a number the largest first."""
+        order, column = self.table.sorting_columns, self.table.sort_column
+        place = order.index(column) if column in order else -1
+        self._sort_by(order[(place + 1) % len(order)])
 
     def action_reverse(self) -> None:
         """Reverse the order."""
@@ -38,14 +40,20 @@ class SortableView(Widget):
     def on_row_table_sorted(self, event: RowTable.Sorted) -> None:
         """Sort by a column; by the same one again: reverse."""
         event.stop()
-        is_same = event.column == self.table.sort_column
-        self._sort(event.column, is_reversed=is_same and not self.table.is_reversed)
+        if event.column == self.table.sort_column:
+            self.action_reverse()
+        else:
+            self._sort_by(event.column)
 
     def sort_rows(self) -> None:
         """Show the same rows in the order that was chosen."""
         self.show_sorted(self.table.rows)
 
+    def _sort_by(self, column: int) -> None:
+        self._sort(column, is_reversed=self.table.columns[column].is_number)
+
     def _sort(self, column: int, *, is_reversed: bool) -> None:
         table = self.table
         table.sort_column, table.is_reversed = column, is_reversed
         self.sort_rows()
+        table.action_first()

@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import accumulate
 from typing import ClassVar
 
@@ -16,7 +17,10 @@ from sslsniff.screen.widgets.shown_line import ShownLine
 
 
 class LineView(ScrollView, can_focus=True):
-    """Shows lines. A line that is too long continues on the next one: nothing is cut."""
+    """Shows lines. A line that is too long continues on the next one: nothing is cut.
+
+    It is broken at a space, where one is near.
+    """
 
     DEFAULT_CSS = """
     LineView { height: 1fr; overflow-x: hidden; scrollbar-size-horizontal: 0; padding: 0 1; }
@@ -78,15 +82,31 @@ class LineView(ScrollView, can_focus=True):
         line = self.lines[place]
         shown = line.styled()
         if columns_of(line.text) > width:
-            cuts = [*accumulate(map(len, chop_cells(line.text, width)))]
-            shown = shown.divide(cuts)[part]
+            shown = shown.divide([*accumulate(map(len, _parts(line.text, width)))])[part]
         strip = Strip(shown.render(self.app.console)).apply_style(self.rich_style)
         return strip.adjust_cell_length(width, self.rich_style)
 
 
 def _height(text: str, columns: int) -> int:
-    if text.isascii():
-        return max(1, -(-len(text) // columns))
-    if columns_of(text) <= columns:
-        return 1
-    return len(chop_cells(text, columns))
+    return 1 if columns_of(text) <= columns else len(_parts(text, columns))
+
+
+@lru_cache(maxsize=64)
+def _parts(text: str, columns: int) -> list[str]:
+    """Return the parts of a text that is wider than ``columns``, each for a line of the screen.
+
+    They end after a space, if there is one in the second half.
+    """
+    parts = []
+    at = 0
+    while at < len(text):
+        part = text[at : at + columns]
+        if not part.isascii():
+            part = chop_cells(part, columns)[0]
+        after = text[at + len(part) : at + len(part) + 1]
+        if after not in ("", " "):
+            place = part.rfind(" ", len(part) // 2)
+            part = part[: place + 1] or part
+        parts.append(part)
+        at += len(part)
+    return parts

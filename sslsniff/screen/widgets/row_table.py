@@ -17,7 +17,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from sslsniff.forms.text.cutting import cut_end, cut_middle, padded
+from sslsniff.forms.text.cutting import cut_end, padded
 
 _GAP = " "
 _MARK_COLUMNS = 2
@@ -29,7 +29,8 @@ class Column(NamedTuple):
     """A column. ``text`` returns what it shows of a row, not escaped; ``key`` what it sorts by.
 
     ``width``: how many columns of the terminal; 0 takes what the others leave. ``importance``:
-    columns with the lowest are left out on a narrow terminal.
+    columns with the lowest are left out on a narrow terminal. ``fit`` returns what fits into so
+    many columns of a row, escaped; without it the end of ``text`` is cut.
     """
 
     title: str
@@ -39,6 +40,7 @@ class Column(NamedTuple):
     importance: int = 9
     is_number: bool = False
     style: Callable[[Any], str] | str = ""
+    fit: Callable[[Any, int], str] | None = None
 
 
 class RowTable(ScrollView, can_focus=True):
@@ -129,6 +131,13 @@ class RowTable(ScrollView, can_focus=True):
             except ValueError:
                 self._index = max(0, min(index, len(rows) - 1))
         return self._index
+
+    @property
+    def sorting_columns(self) -> list[int]:
+        """The numbers of the columns that are shown: the first, then numbers, then texts."""
+        first, *others = [place for place, _ in self._layout(self.size.width)]
+        others.sort(key=lambda place: not self.columns[place].is_number)
+        return [first, *others]
 
     def action_move(self, rows: int) -> None:
         """Move the cursor down by some rows, up if negative."""
@@ -248,8 +257,8 @@ class RowTable(ScrollView, can_focus=True):
         segments = [Segment((">" if has_cursor else " ") + ("*" if marked else " "), mark)]
         for place, columns in self._shown_columns:
             column = self.columns[place]
-            text = column.text(row)
-            shown = cut_end(text, columns) if column.width else cut_middle(text, columns)
+            fit = column.fit
+            shown = fit(row, columns) if fit else cut_end(column.text(row), columns)
             style = column.style if isinstance(column.style, str) else column.style(row)
             if column.is_number:
                 shown = " " * (columns - len(shown)) + shown  # digits and ASCII

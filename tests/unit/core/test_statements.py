@@ -17,7 +17,7 @@ from sslsniff.outputs.lines.terminal import TerminalSink
 from sslsniff.screen.captured.capture_store import Store
 from sslsniff.screen.captured.rebuilt_exchanges import exchange_of
 from sslsniff.screen.contents.exchange_panes import exchange_lines
-from sslsniff.screen.contents.stream_diagrams import waterfall_lines
+from sslsniff.screen.contents.waterfall import waterfall_lines
 from sslsniff.statistics.outcome import Outcome
 from tests.unit.captures import READ, WRITE, Taker
 from tests.unit.decoders.databases.database_wires import (

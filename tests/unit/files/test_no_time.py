@@ -15,7 +15,8 @@ from sslsniff.cli.reading import read_jobs
 from sslsniff.core.sink import Summary
 from sslsniff.screen.captured.capture_store import Store
 from sslsniff.screen.contents.exchange_panes import exchange_lines, message_lines
-from sslsniff.screen.contents.stream_diagrams import frame_lines, waterfall_lines
+from sslsniff.screen.contents.frame_list import frame_lines
+from sslsniff.screen.contents.waterfall import waterfall_lines
 from sslsniff.statistics.outcome import Outcome
 from tests.unit.exchanges import START_NS
 from tests.unit.outputs.report.pages import Parts

@@ -22,7 +22,8 @@ from sslsniff.outputs.lines.frame_lines import FrameLines
 from sslsniff.outputs.otlp.exchange_spans import span_of
 from sslsniff.screen.captured.capture_store import Store
 from sslsniff.screen.contents.exchange_panes import exchange_lines, message_lines
-from sslsniff.screen.contents.stream_diagrams import frame_lines, waterfall_lines
+from sslsniff.screen.contents.frame_list import frame_lines
+from sslsniff.screen.contents.waterfall import waterfall_lines
 from sslsniff.statistics.outcome import Outcome
 from tests.unit.exchanges import connection, exchange, request, response
 from tests.unit.outputs.report.pages import Parts, sink

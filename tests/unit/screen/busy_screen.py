@@ -16,6 +16,7 @@ from pathlib import Path
 from textual import events
 
 from sslsniff.screen.app import ScreenApp
+from sslsniff.screen.captured.capture_process import CaptureState
 from sslsniff.screen.captured.capture_store import Store
 from sslsniff.screen.contents.statistics_lines import Statistics
 
@@ -72,7 +73,7 @@ def main(count: str, rate: str, times: str) -> None:
 
     threading.Thread(target=read, daemon=True).start()
     try:
-        app = TimedScreen(store, statistics, "busy", lambda: None)
+        app = TimedScreen(store, statistics, "busy", lambda: CaptureState(True, None))
         app.times = []
         app.run()
     finally:

@@ -7,6 +7,7 @@ import pytest
 
 from sslsniff.forms.json.short_lines import IS_EXCHANGE
 from sslsniff.screen.app import ScreenApp
+from sslsniff.screen.captured.capture_process import CaptureState
 from sslsniff.screen.captured.capture_store import Store
 from sslsniff.screen.contents.statistics_lines import Statistics
 from tests.unit.screen.captured_lines import lines_of
@@ -36,7 +37,9 @@ def play(lines: list[bytes]) -> Callable[..., None]:
             store.add_note("sslsniff: watching 1 file")
             store.add_note("sslsniff: not probed: JSSE 17 in java[9]: its TLS runs in JIT code")
             source = str(CAPTURE)
-            app = ScreenApp(store, statistics, "sslsniff --pid 1", lambda: None, source)
+            app = ScreenApp(
+                store, statistics, "sslsniff --pid 1", lambda: CaptureState(True, None), source
+            )
             async with app.run_test(size=size) as pilot:
                 await pilot.pause()
                 await script(Keyboard(app, pilot))

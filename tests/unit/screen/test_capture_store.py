@@ -12,6 +12,7 @@ from sslsniff.core.model import Chunk, Connection, Direction
 from sslsniff.core.sink import Summary
 from sslsniff.decoders.messages import Frame, Side
 from sslsniff.screen.captured import capture_store
+from sslsniff.screen.captured.capture_process import CaptureState
 from sslsniff.screen.captured.capture_store import Store
 from sslsniff.screen.contents.capture_lines import capture_lines
 from tests.unit.exchanges import START_NS, connection, exchange, request, response
@@ -136,7 +137,7 @@ def test_the_summary_of_a_filtered_capture_says_of_how_many() -> None:
         shown=4, shown_connections=1, shown_bytes=234,
     )  # fmt: skip
     store.feed(written(lambda sink: sink.summary(part)))
-    lines = [line.text for line in capture_lines(store, "sslsniff read f x", 0)]
+    lines = [line.text for line in capture_lines(store, "sslsniff read f x", CaptureState(True, 0))]
     assert (
         "summary: 4 shown of 10 exchanges, 1 of 3 connections (2 of all joined in the middle),"
         " 234 B of 2.6 kB of plaintext in 1.0 s"

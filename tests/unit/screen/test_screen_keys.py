@@ -161,22 +161,28 @@ def test_all_keys_are_shown(key: str, play: Play) -> None:
 def test_sorting(play: Play) -> None:
     async def script(keyboard: Keyboard) -> None:
         table = keyboard.table
-        titles = [column.title for column in table.columns]
-        for place, title in enumerate(titles[1:], 1):
+        shown = []
+        while True:
             await keyboard.press("s")
-            assert table.sort_column == place
-            values = [*map(table.columns[place].key, table.rows)]
-            assert values == sorted(values), title
-        await keyboard.press("s")
-        assert table.sort_column == 0
+            if not table.sort_column:
+                break
+            column = table.columns[table.sort_column]
+            values = [*map(column.key, table.rows)]
+            assert values == sorted(values, reverse=column.is_number), column.title
+            assert table.index == 0
+            shown.append(column.title)
+        numbers = ["Duration", "Size", "Msgs"]
+        assert shown == [*numbers, "Process", "Method", "Status", "Protocol", "URL"]
         await keyboard.press("S")
         assert [row.number for row in table.rows] == [8, 7, 6, 5, 4, 3, 2, 1]
         assert "Time▼" in keyboard.text
         for view, name in (("2", ConnectionView), ("3", StatisticsView)):
             await keyboard.press(view, "s")
-            assert keyboard.app.query_one(name).table.sort_column == 1
+            table = keyboard.app.query_one(name).table
+            assert table.columns[table.sort_column].is_number
+            assert table.is_reversed
             await keyboard.press("S")
-            assert keyboard.app.query_one(name).table.is_reversed
+            assert not table.is_reversed
 
     play(script)
 
@@ -289,3 +295,21 @@ def test_a_resize_loses_no_line(play: Play) -> None:
             assert drawn.replace(" ", "") == "".join(before).replace(" ", "")
 
     play(script)
+
+
+def test_only_what_failed(play: Play) -> None:
+    lines = (exchange_line(9), exchange_line(19), exchange_line(20))
+
+    async def script(keyboard: Keyboard) -> None:
+        assert "2 failed (key e)" in keyboard.text
+        await keyboard.press("e")
+        assert [row.status for row in keyboard.table.rows] == [500, 500]
+        assert "2 of 11 failed (key e)" in keyboard.text
+        await keyboard.press("slash")
+        await keyboard.type("items/1")
+        await keyboard.press("enter")
+        assert "1 of 11 failed (key e), match items/1" in keyboard.text
+        await keyboard.press("e")
+        assert "1 of 11 match items/1" in keyboard.text
+
+    play(script, more=lines)

@@ -5,7 +5,7 @@
 Prints its port, then serves until it is ended. GET /bytes/N answers N bytes, POST
 /echo the request's body, GET /script/NONCE/N a page whose script makes N requests with this nonce,
 anything else a greeting; each answer repeats the request's ``x-nonce`` header. What is sent to
-/slow over HTTP/1 is read slowly.
+/slow over HTTP/1 is read slowly, what is sent to /unread over HTTP/2 when /read is asked for.
 """
 
 import contextlib
@@ -88,14 +88,23 @@ def serve_http2(connection: ssl.SSLSocket) -> None:
     connection.sendall(state.data_to_send())
     requests: dict[int, tuple[dict[str, str], bytearray]] = {}
     unsent: dict[int, memoryview] = {}
+    unread: dict[int, int] = {}
     while data := connection.recv(65536):
         for event in state.receive_data(data):
             if isinstance(event, h2.events.RequestReceived):
                 headers = {name.decode(): value.decode() for name, value in event.headers}
                 requests[event.stream_id] = (headers, bytearray())
+                while headers[":path"] == "/read" and unread:
+                    stream, size = unread.popitem()
+                    state.acknowledge_received_data(size, stream)
             elif isinstance(event, h2.events.DataReceived):
-                requests[event.stream_id][1].extend(event.data)
-                state.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+                headers, body = requests[event.stream_id]
+                body.extend(event.data)
+                stream, size = event.stream_id, event.flow_controlled_length
+                if headers[":path"] == "/unread":
+                    unread[stream] = unread.get(stream, 0) + size
+                else:
+                    state.acknowledge_received_data(size, stream)
             elif isinstance(event, h2.events.StreamEnded):
                 headers, body = requests.pop(event.stream_id)
                 reply = answer(headers[":method"], headers[":path"], bytes(body))

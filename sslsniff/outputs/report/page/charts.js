@@ -2,12 +2,8 @@
 // The charts, by Observable Plot: SVG with real text, in the colours of the page's style.
 
 const KIND_COLOURS = { domain: KINDS, range: KINDS.map((kind) => `var(--${kind})`) };
-const PHASES = { send: "request sent", wait: "waiting for the response", receive: "response received", stall: "stalled by flow control" };
-const PHASE_COLOURS = { domain: Object.keys(PHASES), range: Object.keys(PHASES).map((phase) => `var(--${phase})`) };
 const BINS_A_DECADE = 8;
 const FEWEST = 5;
-const WATERFALL_ROWS = 60;
-const LABEL_CHARACTERS = 38;
 
 const counts = { label: "exchanges", grid: true, nice: true, tickFormat: (count) => (Number.isInteger(count) ? count.toLocaleString("en") : "") };
 
@@ -64,62 +60,4 @@ function distributionChart(caption, valueOf, label, least) {
     color: KIND_COLOURS,
     marks: [Plot.rectY(rows, { ...stacked, tip: true }), Plot.ruleY([0])],
   });
-}
-
-// The exchanges of a connection, one below the other: when each part began and ended, if that is known.
-function waterfallChart(caption, rows, stalls) {
-  const began = d3.min(rows, (row) => row.startUs);
-  const dated = rows.filter((row) => row.startUs !== null);
-  const at = (row, ms) => (row.startUs - began) / 1000 + ms;
-  const names = new Map(rows.map((row) => [row.number, waterfallLabel(row)]));
-  const parts = dated.flatMap((row) => phasesOf(row).map((part) => ({ ...part, row, from: at(row, part.from), to: at(row, part.to) })));
-  const ofStreams = stalls.filter((stall) => stall.since_us !== null).flatMap((stall) => stalledParts(dated, stall, began));
-  return chart(caption, ofStreams.length ? PHASES : (({ stall, ...rest }) => rest)(PHASES), {
-    width: 1100,
-    height: 40 + rows.length * 18,
-    marginLeft: 300,
-    marginTop: 30,
-    marginBottom: 4,
-    x: { axis: "top", label: "milliseconds since the first of them", grid: true, domain: [0, d3.max(parts, (part) => part.to) || 1] },
-    y: { type: "band", domain: rows.map((row) => row.number), label: null, tickFormat: (number) => names.get(number), padding: 0.25, tickSize: 0 },
-    color: PHASE_COLOURS,
-    marks: [
-      Plot.barX(parts, { x1: "from", x2: "to", y: (part) => part.row.number, fill: "phase", href: (part) => `#e${part.row.number}`,
-        ariaLabel: (part) => `${names.get(part.row.number)}: ${PHASES[part.phase]}, ${duration(part.to - part.from)}`,
-        channels: { part: (part) => `${PHASES[part.phase]}: ${duration(part.to - part.from)}` },
-        tip: { format: { x: false, x1: false, x2: false, y: false, fill: false, href: false, part: true } } }),
-      Plot.barX(ofStreams, { x1: "from", x2: "to", y: (part) => part.row.number, fill: "phase", insetTop: 9 }),
-    ],
-  });
-}
-
-function waterfallLabel(row) {
-  const stream = row.stream === null ? "" : `${row.stream}  `;
-  const title = titleOf(row, row.target ?? "?");
-  // Its middle is cut: the end of a statement has its parameters.
-  const cut = title.length > LABEL_CHARACTERS ? `${title.slice(0, LABEL_CHARACTERS - 16)}…${title.slice(-15)}` : title;
-  return shown(`${stream}${cut} ${row.status ?? "-"}`);
-}
-
-// The parts of an exchange whose times are known, in milliseconds from its beginning.
-function phasesOf(row) {
-  const end = row.ms ?? row.firstByteMs ?? row.sentMs ?? 0;
-  const first = Math.min(row.firstByteMs ?? end, end);
-  const sent = Math.min(row.sentMs ?? first, first);
-  return [
-    { phase: "send", from: 0, to: sent },
-    { phase: "wait", from: sent, to: first },
-    { phase: "receive", from: first, to: end },
-  ];
-}
-
-// The parts of exchanges in which a stall held up a body: only what the waiting side had begun to send.
-// A stall of stream 0 holds up all streams of its connection.
-function stalledParts(rows, stall, began) {
-  const since = (stall.since_us - began) / 1000;
-  return rows.filter((row) => row.stream !== null && (stall.stream === 0 || row.stream === stall.stream)).map((row) => {
-    const started = (row.startUs - began) / 1000;
-    const [from, to] = stall.sends === "server" ? [row.firstByteMs, row.ms] : [0, row.sentMs ?? row.ms];
-    return { phase: "stall", row, from: Math.max(since, started + (from ?? Infinity)), to: Math.min(since + stall.ms, started + (to ?? Infinity)) };
-  }).filter((part) => part.to > part.from);
 }

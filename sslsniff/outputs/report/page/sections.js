@@ -4,7 +4,11 @@
 const GROUPINGS = { host: "Host", path: "Path", comm: "Process", role: "Side", server: "Server", sni: "Server name", status: "Status", protocol: "Protocol", model: "Model" };
 // With one value, a table of these says no more than the summary.
 const OF_SEVERAL = ["role", "server", "sni"];
-const MOST_CONNECTIONS = 300;
+const LEAST_LARGE_BYTES = 1000;
+const LARGEST_COLUMNS = COLUMNS.flatMap((column) => (column.title !== "Size" ? [column] : [
+  { title: "Request", kind: "number", value: (row) => row.requestBytes, show: (row) => size(row.requestBytes) },
+  { title: "Response", kind: "number", value: (row) => row.responseBytes, show: (row) => size(row.responseBytes) },
+]));
 
 function figure(name, value, isBad) {
   return element("div", { class: isBad ? "bad" : null }, element("dt", null, name), element("dd", null, value));
@@ -50,7 +54,11 @@ function summarySection() {
   ];
   const warning = summary ? null : element("p", { class: "warning" }, "The capture ended by an error: what was lost is not known.");
   const filtered = summary?.shown == null ? null : element("p", { class: "note" }, FILTERED);
-  return [warning, element("dl", { class: "figures" }, figures), filtered, exchanges.length ? activityChart() : null];
+  return [warning, element("dl", { class: "figures" }, figures), filtered, calmLine()];
+}
+
+function activitySection() {
+  return exchanges.length ? [activityChart()] : null;
 }
 
 function handshakesSection() {
@@ -140,89 +148,17 @@ function latencySection() {
     sortableTable({
       columns: [{ title: "Time", value: (row) => row[0] }, quantiles("p50", "p50"), quantiles("p90", "p90"), quantiles("p99", "p99"), quantiles("max", "max")],
       rows: [["until the end", total.total], ["until the first byte", total.first_byte]],
-    }),
-    element("h3", null, "Slowest"), exchangeTable(sortRows(exchanges, { column: COLUMNS[4], down: true }).slice(0, 5))];
+    })];
 }
 
+// Bodies of a few bytes, such as answers to a health check, have no distribution worth a chart.
 function sizesSection() {
-  if (!exchanges.some((row) => row.responseBytes || row.requestBytes)) return null;
+  const largest = d3.max(exchanges, (row) => Math.max(row.requestBytes, row.responseBytes));
+  if (!(largest >= LEAST_LARGE_BYTES)) return null;
   return [element("div", { class: "beside" },
     distributionChart("Size of response bodies, by status", (row) => row.responseBytes || null, "bytes", 1),
     distributionChart("Size of request bodies, by status", (row) => row.requestBytes || null, "bytes", 1)),
-    element("h3", null, "Largest responses"), exchangeTable(sortRows(exchanges, { column: COLUMNS[5], down: true }).slice(0, 5))];
-}
-
-function exchangeTable(rows) {
-  const columns = COLUMNS.map((column) => (column.title === "Path" ? { ...column, show: (row) => [button(row.target ?? "(request not seen)", () => openDetail(row.number, rows)), remarksOf(row)] } : column));
-  return sortableTable({ columns, rows });
-}
-
-function errorsSection() {
-  const failed = exchanges.filter((row) => row.isFailed);
-  const groups = d3.flatGroup(failed, (row) => row.error ?? `status ${row.status}`, (row) => row.host)
-    .map(([reason, host, rows]) => ({ reason, host, rows })).sort((one, other) => other.rows.length - one.rows.length);
-  return [
-    groups.length ? sortableTable({
-      caption: `${counted(failed.length, "exchange")} failed`,
-      rows: groups,
-      columns: [
-        { title: "Error", kind: "wide", value: (row) => row.reason, show: (row) => searchButton(row.rows[0].error ? "error" : "status", row.rows[0].error ?? row.rows[0].status, row.reason) },
-        { title: "Host", value: (row) => row.host ?? "?" },
-        { title: "Exchanges", kind: "number", value: (row) => row.rows.length },
-        { title: "Last", kind: "nowrap", value: (row) => d3.max(row.rows, (each) => each.startUs), show: (row) => timeOfDay(d3.max(row.rows, (each) => each.startUs)) },
-      ],
-    }) : element("p", null, "No exchange failed."),
-  ];
-}
-
-function waterfallSection() {
-  const connections = d3.flatGroup(exchanges, (row) => row.connection)
-    .map(([connection, rows]) => ({ connection, rows: sortRows(rows, { column: { value: (row) => row.startUs } }) }))
-    .sort((one, other) => other.rows.length - one.rows.length);
-  if (!connections.length) return null;
-  const listed = connections.slice(0, MOST_CONNECTIONS);
-  const drawing = element("div", { class: "scroll" });
-  const note = element("p", { class: "note", role: "status" });
-  const choice = element("select", null, listed.map(({ connection, rows }, index) =>
-    element("option", { value: index }, `${connection.id}: ${counted(rows.length, "exchange")}, ${connection.sni ?? connection.remote ?? "?"}`)));
-  let from = 0;
-  const previous = button("Previous", () => { from -= WATERFALL_ROWS; draw(); }, { class: "button" });
-  const next = button("Next", () => { from += WATERFALL_ROWS; draw(); }, { class: "button" });
-  const turning = element("div", { class: "pages" }, note, previous, next);
-  function draw() {
-    const { connection, rows } = listed[choice.value || 0];
-    const part = rows.slice(from, from + WATERFALL_ROWS);
-    const stalls = capture.stalls.filter((stall) => stall.connection === connection.id);
-    drawing.replaceChildren(waterfallChart(`Exchanges of connection ${connection.id}: stream, method, path, status`, part, stalls));
-    note.textContent = rows.length > WATERFALL_ROWS ? `${from + 1} to ${from + part.length} of ${counted(rows.length, "exchange")}` : "";
-    previous.disabled = from === 0;
-    next.disabled = from + WATERFALL_ROWS >= rows.length;
-    turning.hidden = rows.length <= WATERFALL_ROWS;
-  }
-  choice.addEventListener("input", () => { from = 0; draw(); });
-  draw();
-  const unlisted = connections.length - listed.length;
-  return [element("form", { on: { submit: (event) => event.preventDefault() } }, element("label", null, "Connection", choice)),
-    unlisted > 0 ? element("p", { class: "note" }, `${counted(unlisted, "connection")} with fewer exchanges are not listed here.`) : null,
-    drawing, turning];
-}
-
-function stallsSection() {
-  const { stalls } = capture;
-  if (!stalls.length) return null;
-  return [element("p", { class: "note" }, "A side may not send, because a flow-control window is 0 (RFC 9113 section 5.2), for 10 ms or more."),
-    sortableTable({
-      rows: stalls,
-      columns: [
-        { title: "Since", kind: "nowrap", value: (row) => row.since_us, show: (row) => timeOfDay(row.since_us) },
-        { title: "Connection", value: (row) => row.connection, show: (row) => searchButton("connection", row.connection) },
-        { title: "Stream", kind: "number", value: (row) => row.stream, show: (row) => row.stream || "all" },
-        { title: "Waiting side", kind: "nowrap", value: (row) => row.sends },
-        { title: "Waited", kind: "number", value: (row) => row.ms, show: (row) => duration(row.ms) },
-        { title: "Ended", value: (row) => (row.over ? "yes" : "no: it lasted to the end of the connection or capture") },
-      ],
-    }),
-    capture.stalls_left_out ? element("p", { class: "note" }, `${counted(capture.stalls_left_out, "earlier stall")} left out.`) : null];
+    element("h3", null, "Largest"), exchangeTable(mostOf((row) => row.requestBytes + row.responseBytes), LARGEST_COLUMNS)];
 }
 
 function ledgerSection() {
@@ -281,18 +217,21 @@ function leftOutParts() {
   return said.map((each) => element("p", null, each));
 }
 
+// What is wrong comes first: who opens a report at night looks for it. Then come the figures.
 const SECTIONS = [
   ["summary", "Summary", summarySection],
   ["changes", "What changed", changesSection],
-  ["handshakes", "Failed TLS handshakes", handshakesSection],
   ["errors", "Errors", errorsSection],
+  ["handshakes", "Failed TLS handshakes", handshakesSection],
+  ["stalls", "Flow-control stalls", stallsSection],
+  ["slowest", "Slowest", slowestSection],
+  ["waterfall", "Waterfall", waterfallSection],
   ["trees", "Requests", treesSection],
+  ["activity", "Over time", activitySection],
   ["models", "Model calls", modelsSection],
   ["groups", "Statistics", groupsSection],
   ["latency", "Latency", latencySection],
   ["sizes", "Sizes", sizesSection],
-  ["waterfall", "Waterfall", waterfallSection],
-  ["stalls", "Flow-control stalls", stallsSection],
   ["exchanges", "Exchanges", exchangesSection],
   ["ledger", "What is missing", ledgerSection],
 ];

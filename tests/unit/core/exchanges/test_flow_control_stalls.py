@@ -13,7 +13,7 @@ from sslsniff.core.model import Chunk, Connection, Direction, Process
 from sslsniff.core.sink import FlowControlStall, Sink
 from sslsniff.decoders.http2 import frames as f
 from sslsniff.decoders.http2.frames import PREFACE
-from sslsniff.decoders.messages import Http2Totals, Side
+from sslsniff.decoders.messages import Http2Totals, Side, WindowUse
 from sslsniff.forms.json.json_lines import JsonSink
 from sslsniff.outputs.lines.frame_lines import FrameLines
 from tests.unit.decoders.wires import C, S, frame
@@ -28,11 +28,17 @@ def head(stream: int, flags: int = f.END_HEADERS) -> bytes:
     return frame(f.HEADERS, flags, stream, b"\x82\x84\x87")  # GET / by https
 
 
+def data(stream: int, size: int) -> bytes:
+    sizes = [min(16384, size - at) for at in range(0, size, 16384)]
+    return b"".join(frame(f.DATA, 0, stream, bytes(each)) for each in sizes)
+
+
 def opening(stream: int) -> bytes:
     return frame(f.WINDOW_UPDATE, 0, stream, (5).to_bytes(4, "big"))
 
 
 FULL = head(1) + frame(f.DATA, 0, 1, bytes(10))
+USE = WindowUse(10, 1, 10)
 
 
 class Recorder(Sink):
@@ -90,9 +96,9 @@ def test_long_wait_is_told_while_it_lasts_and_when_it_is_over(wire: Wire, seen: 
     assert not seen.waits
     wire.builder.tick(1100 * MS)
     wire.builder.tick(1101 * MS)
-    assert seen.waits == [(FlowControlStall(1, C, 100 * MS, False), 1100 * MS)]
+    assert seen.waits == [(FlowControlStall(1, C, 100 * MS, False, USE), 1100 * MS)]
     wire.send(1500, S, opening(1))
-    assert seen.waits[1:] == [(FlowControlStall(1, C, 100 * MS, True), 1500 * MS)]
+    assert seen.waits[1:] == [(FlowControlStall(1, C, 100 * MS, True, USE), 1500 * MS)]
     wire.close(3000)
     assert len(seen.waits) == 2
 
@@ -112,8 +118,35 @@ def test_wait_that_lasts_to_the_end(
     wire.send(100, C, FULL)
     wire.send(700, C, head(3))
     end(wire)
-    assert seen.waits == [(FlowControlStall(1, C, 100 * MS, False), 700 * MS)]
+    assert seen.waits == [(FlowControlStall(1, C, 100 * MS, False, USE), 700 * MS)]
     assert [each.streams for each in seen.totals] == [{C: 2, S: 0}]
+
+
+def test_nothing_is_claimed_of_a_stall_after_a_loss(wire: Wire, seen: Recorder) -> None:
+    """Frames may have ended it."""
+    wire.send(100, C, FULL)
+    wire.builder.chunk(Chunk(wire.connection, Direction.READ, 200 * MS, 70, 0, b"", 100))
+    wire.send(300, S, frame(f.PING, 0, 0, bytes(8)) * 3)
+    wire.builder.tick(2000 * MS)
+    wire.close(3000)
+    assert not seen.waits
+
+
+def test_who_waits_is_as_of_the_report(wire: Wire, seen: Recorder) -> None:
+    """A stream that opens during the stall waits, too; one that was reset does not any more."""
+    large = b"\0\4" + (1 << 20).to_bytes(4, "big")
+    wire.send(10, S, frame(f.SETTINGS, 0, 0, large))
+    wire.send(20, C, ACK + head(7) + data(7, 65_000))
+    wire.send(30, C, head(9) + data(9, 535))
+    wire.send(500, C, head(11) + head(13, f.END_HEADERS | f.END_STREAM))
+    wire.builder.tick(1030 * MS)
+    wire.send(1100, C, frame(f.RST_STREAM, 0, 9, bytes(4)))
+    wire.send(2000, S, opening(0))
+    uses = [(stall.is_over, stall.use) for stall, _ in seen.waits]
+    assert uses == [
+        (False, WindowUse(65_535, 7, 65_000, (9, 11))),
+        (True, WindowUse(65_535, 7, 65_000, (11,))),
+    ]
 
 
 def test_streams_that_are_asked_for(seen: Recorder) -> None:
@@ -141,8 +174,9 @@ def shown(make: Callable[[TextIO], Sink]) -> list[str]:
 def test_lines() -> None:
     lines = [re.split("  +", line, maxsplit=3)[3] for line in shown(FrameLines)]
     assert [line for line in lines if "wait" in line] == [
-        "-> #1 has waited 1.00 s: its window is 0",
-        "-> #1 waited 1.40 s: its window was 0",
+        "-> #1 has waited 1.00 s: the server does not read stream 1"
+        " (its window of 10 B is used up)",
+        "-> #1 waited 1.40 s: the server did not read stream 1 (its window of 10 B was used up)",
     ]
     assert lines[-2:] == [
         "-> #0 in all 1 stream, 0 resets, largest header table 0 B, window left 65525 B",
@@ -156,6 +190,8 @@ def test_json() -> None:
     assert [
         (line["direction"], line["stream"], line["waited_ms"], line["over"]) for line in waits
     ] == [("write", 1, 1000.0, False), ("write", 1, 1400.0, True)]
+    assert waits[0]["text"].startswith("the server does not read stream 1 (its ")
+    assert waits[0].items() >= {**USE._asdict(), "waiting": []}.items()
     totals = [line for line in lines if line["type"] == "frame_totals"]
     assert [
         (line["direction"], line["streams"], line["resets"], line["connection_window"])

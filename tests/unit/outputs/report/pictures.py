@@ -13,6 +13,12 @@ from tests.workload.browser import Browser, chromium
 FOLDER = Path(__file__).parents[4] / "docs/report"
 _EXCHANGES = 3000
 _WIDTH, _HEIGHT = 1280, 860
+_LARGEST_CONNECTION = """
+const choice = document.querySelector("#waterfall select");
+const count = (option) => Number(/: ([0-9,]+) exchanges?/.exec(option.text)[1].replace(",", ""));
+choice.value = d3.greatest(choice.options, count).value;
+choice.dispatchEvent(new Event("input"));
+"""
 _COLOURS = 96
 """So few that a picture has some 60 kB; more cannot be distinguished."""
 
@@ -27,6 +33,7 @@ def main() -> None:
         browser.resize(_WIDTH, _HEIGHT)
         browser.open(page)
         _take(browser, "summary")
+        browser.run(_LARGEST_CONNECTION)
         for dark, section in ((True, "latency"), (False, "waterfall"), (True, "exchanges")):
             browser.show(dark=dark)
             browser.run("document.getElementById(arguments[0]).scrollIntoView()", section)

@@ -363,10 +363,13 @@ def test_stalls_are_shown(browser: Browser, tmp_path: Path) -> None:
     browser.open(tmp_path / "h2.html")
     rows = browser.run(
         "return [...document.querySelectorAll('#stalls tbody tr')].map((row) =>"
-        " [...row.cells].slice(1).map((cell) => cell.textContent))"
+        " [...row.cells].map((cell) => cell.textContent))"
     )
-    assert sorted(row[1] for row in rows) == ["3", "all"]
-    assert {(row[0], row[2], row[4]) for row in rows} == {("1234-1", "server", "yes")}
+    assert sorted((row[3], row[1]) for row in rows) == [
+        ("3", "the window of stream 3 of 65,535 B was used up"),
+        ("all", "the connection's window of 65,535 B was used up"),
+    ]
+    assert {(row[2], row[4], row[6]) for row in rows} == {("1234-1", "server", "yes")}
     links = browser.driver.find_elements("css selector", "#waterfall svg a")
     assert {link.get_dom_attribute("href") for link in links} == {"#e0", "#e1", "#e2"}
     stalled = browser.run(
@@ -398,7 +401,7 @@ def test_what_has_no_time_is_in_no_chart(browser: Browser, tmp_path: Path) -> No
         " Number(each.textContent.replaceAll(',', ''))).filter((each) => !isNaN(each))"
     )
     assert 0 < max(texts) <= 5  # milliseconds
-    since = browser.run("return document.querySelector('#stalls tbody td').textContent")
+    since = browser.run("return document.querySelector('#stalls tbody tr').cells[5].textContent")
     assert since == "unknown"
     assert_quiet(browser)
 
@@ -485,7 +488,7 @@ def test_a_statement_is_ok_or_failed_and_says_its_operation_once(
         "GET /b -",
     ]
     legend = browser.run(
-        "return [...document.querySelector('.key').children].map((x) => x.textContent)"
+        "return [...document.querySelector('#activity .key').children].map((x) => x.textContent)"
     )
     assert legend == ["2xx, ok", "failed", "no status"]
     by_status = browser.run(
@@ -497,6 +500,111 @@ def test_a_statement_is_ok_or_failed_and_says_its_operation_once(
     browser.run("openDetail(0, list.found)")
     title = browser.run("return document.getElementById('detail-title').textContent")
     assert title == "UPDATE stock SET reserved = 1"
+    assert_quiet(browser)
+
+
+SECTIONS = "return [...document.querySelectorAll('main > section')].map((each) => each.id)"
+SUMMARY = "return document.getElementById('summary').textContent"
+
+
+def timed(number: int, ms: int, **more: Any) -> Exchange:
+    """Return an exchange that begins at ``number`` ms and takes ``ms``."""
+    made = exchange(request(target=f"/{number}"), more.pop("response", response()), **more)
+    started_ns = made.started_ns + number * 1_000_000
+    return replace(made, started_ns=started_ns, ended_ns=started_ns + ms * 1_000_000)
+
+
+def open_page(browser: Browser, path: Path, exchanges: list[Exchange]) -> None:
+    with path.open("wb") as file:
+        report: ReportSink = sink(file)
+        for each in exchanges:
+            report.exchange(each)
+        report.close()
+    browser.open(path)
+
+
+@pytest.mark.heavy
+def test_what_is_wrong_comes_first(browser: Browser, tmp_path: Path) -> None:
+    write_many(tmp_path / "a.pcapng", 300)
+    write_report(tmp_path / "a.pcapng", tmp_path / "a.html")
+    browser.open(tmp_path / "a.html")
+    order = ["summary", "errors", "slowest", "waterfall", "activity", "models", "groups"]
+    assert browser.run(SECTIONS)[: len(order)] == order
+    assert "No exchange failed" not in browser.run(SUMMARY)
+    write_stalled(tmp_path / "b.pcapng")
+    write_report(tmp_path / "b.pcapng", tmp_path / "b.html", "~c 204")
+    browser.open(tmp_path / "b.html")
+    assert browser.run(SECTIONS)[:3] == ["summary", "stalls", "slowest"]
+    assert "No exchange failed" not in browser.run(SUMMARY)
+    assert_quiet(browser)
+
+
+@pytest.mark.heavy
+def test_that_nothing_failed_is_one_line(browser: Browser, tmp_path: Path) -> None:
+    open_page(browser, tmp_path / "a.html", [timed(0, 1)])
+    assert "No exchange failed." in browser.run(SUMMARY)
+    assert "errors" not in browser.run(SECTIONS)
+    assert "sizes" not in browser.run(SECTIONS)  # no body of any size
+    assert_quiet(browser)
+
+
+@pytest.mark.heavy
+def test_the_last_of_each_error_can_be_opened(browser: Browser, tmp_path: Path) -> None:
+    failed = [timed(at, 1, error="reset: CANCEL") for at in (5, 1, 9)]
+    open_page(browser, tmp_path / "a.html", failed)
+    browser.run("document.querySelectorAll('#errors tbody td button')[1].click()")
+    title = browser.run("return document.getElementById('detail-title').textContent")
+    assert title.endswith("/9")
+    assert_quiet(browser)
+
+
+@pytest.mark.heavy
+def test_the_waterfall_begins_at_the_slowest_and_folds_quick_exchanges(
+    browser: Browser, tmp_path: Path
+) -> None:
+    usual = replace(timed(0, 1).connection, id="1-1")
+    slow = replace(usual, id="2-1")
+    quick = [replace(timed(10 * at, 1), connection=slow) for at in range(400)]
+    quick[200] = replace(quick[200], ended_ns=quick[200].started_ns + 900_000_000)
+    quick[300] = replace(quick[300], error="reset: CANCEL")
+    others = [replace(timed(at, 1), connection=usual) for at in range(500)]
+    open_page(browser, tmp_path / "a.html", [*others, *quick])
+    labels = (
+        "return [...document.querySelectorAll('#waterfall svg g')].flatMap((group) =>"
+        " [...group.querySelectorAll(':scope > text')].map((text) => text.textContent))"
+        ".filter((text) => text.includes('exchange') || text.includes('/'))"
+    )
+    assert browser.run(labels) == [
+        "200 exchanges of at most 1.00 ms",
+        "GET /2000 200",
+        "99 exchanges of at most 1.00 ms",
+        "GET /3000 200",
+        "99 exchanges of at most 1.00 ms",
+    ]
+    chosen = browser.run(
+        "return document.querySelector('#waterfall select').selectedOptions[0].text"
+    )
+    assert chosen.startswith("2-1: 400 exchanges, slowest 900.0 ms, 1 failed, ")
+    browser.run("document.querySelector('#waterfall input').click()")
+    assert browser.run(labels)[:21][-1] == "GET /2000 200"  # the page with the slowest: from 180 on
+    status = "return document.querySelector('#waterfall [role=status]').textContent"
+    assert browser.run(status) == "181 to 240 of 400 exchanges"
+    assert_quiet(browser)
+
+
+@pytest.mark.heavy
+def test_an_upload_is_among_the_largest(browser: Browser, tmp_path: Path) -> None:
+    upload = exchange(request("POST", target="/up", body=bytes(9000)), response())
+    download = exchange(request(target="/down"), response(body=bytes(8000)))
+    open_page(browser, tmp_path / "a.html", [download, upload])
+    rows = browser.run(
+        "return [...document.querySelectorAll('#sizes tbody tr')].map((row) =>"
+        " [...row.cells].slice(5).map((cell) => cell.textContent))"
+    )
+    assert [[*row[:2], row[-1]] for row in rows] == [
+        ["9.0 kB", "0 B", "/up"],
+        ["0 B", "8.0 kB", "/down"],
+    ]
     assert_quiet(browser)
 
 
