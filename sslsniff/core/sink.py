@@ -22,6 +22,18 @@ CAPTURE_ENDED = "capture ended"
 """The error of an exchange that was still open when the capture ended."""
 
 
+LEAST_IDLE_NS = 1_000_000_000
+MOST_IDLE_SESSIONS = 100
+"""Which sessions a summary has that are idle in a transaction, and how many of them."""
+
+
+class IdleSession(NamedTuple):
+    """A session with a database that was idle in a transaction when the capture ended."""
+
+    connection: Connection
+    idle_ns: int
+
+
 @dataclass(slots=True)
 class HandshakeCounts:
     """How many TLS handshakes were seen.
@@ -58,7 +70,7 @@ class Summary:
     whose events were lost. ``left_out``: connections that sampling left out, counted nowhere else.
     ``not_probed``: None in capture files. ``began_ns``: when the first connection was seen.
     ``without_text``: statements to databases whose text was not seen. ``tests_sql``: whether a
-    filter tests such texts.
+    filter tests such texts. ``idle_sessions``: those that were idle in a transaction at the end.
     """
 
     exchanges: int | None = None
@@ -79,6 +91,7 @@ class Summary:
     handshakes: HandshakeCounts = field(default_factory=HandshakeCounts)
     without_text: int = 0
     tests_sql: bool = False
+    idle_sessions: list[IdleSession] = field(default_factory=list)
 
 
 class FlowControlStall(NamedTuple):
