@@ -23,8 +23,9 @@ CAPTURE_ENDED = "capture ended"
 
 
 LEAST_IDLE_NS = 1_000_000_000
+"""So long a session is idle in a transaction at the end that a summary names."""
 MOST_IDLE_SESSIONS = 100
-"""Which sessions a summary has that are idle in a transaction, and how many of them."""
+"""Of a summary; a person reads no more."""
 
 
 class IdleSession(NamedTuple):

@@ -91,11 +91,17 @@ class SummaryOf(Sink):
 
 
 @pytest.mark.parametrize(
-    ("after_ms", "state", "idle_ms"),
-    [(3000, b"T", 3000), (3000, b"E", 3000), (3000, b"I", None), (900, b"T", None)],
+    ("after_ms", "state", "is_ended", "idle_ms"),
+    [
+        (3000, b"T", False, 3000),
+        (3000, b"E", False, 3000),
+        (3000, b"I", False, None),
+        (900, b"T", False, None),
+        (3000, b"T", True, None),
+    ],
 )
 def test_sessions_that_are_idle_at_the_end(
-    after_ms: int, state: bytes, idle_ms: int | None
+    after_ms: int, state: bytes, is_ended: bool, idle_ms: int | None
 ) -> None:
     last, on = SummaryOf(), connection(comm="app")
     builder = ExchangeBuilder([last])
@@ -104,6 +110,8 @@ def test_sessions_that_are_idle_at_the_end(
         assert isinstance(step, bytes)
         direction = Direction.WRITE if side is C else Direction.READ
         builder.chunk(Chunk(on, direction, START_NS, 70, 0, step))
+    if is_ended:
+        builder.ended(on, Direction.WRITE, START_NS)
     builder.tick(START_NS + after_ms * MS)
     builder.finish()
     found = [each.idle_ns for each in last.found.idle_sessions]
