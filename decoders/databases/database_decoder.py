@@ -241,6 +241,7 @@ class DatabaseDecoder:
         """End a side."""
         out = self.out = list[Message]()
         self._drop(side, reason)
+        self.transaction.forget()
         if side is Side.SERVER:
             self.end_all(reason)
         return out

@@ -20,7 +20,6 @@ Parameters = list[Parameter | list[Parameter]]
 # Each text matches in one way only: else a hostile one would take exponential time.
 _FIRST_WORD = re.compile(r"(?:\s|\(|(?:--|#)[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*([A-Za-z]+)")
 
-
 _NO_SUCH_STATEMENT = frozenset(("26000", "34000", "1243"))
 """Codes of executions of what does not exist: a statement or portal (PostgreSQL), a number (MySQL,
 ER_UNKNOWN_STMT_HANDLER)."""

@@ -23,6 +23,19 @@ CAPTURE_ENDED = "capture ended"
 """The error of an exchange that was still open when the capture ended."""
 
 
+LEAST_IDLE_NS = 1_000_000_000
+"""So long a session is idle in a transaction at the end that a summary names."""
+MOST_IDLE_SESSIONS = 100
+"""Of a summary; a person reads no more."""
+
+
+class IdleSession(NamedTuple):
+    """A session with a database that was idle in a transaction when the capture ended."""
+
+    connection: Connection
+    idle_ns: int
+
+
 @dataclass(slots=True)
 class HandshakeCounts:
     """How many TLS handshakes were seen.
@@ -75,7 +88,7 @@ class Summary:
     whose events were lost. ``left_out``: connections that sampling left out, counted nowhere else.
     ``not_probed``: None in capture files. ``began_ns``: when the first connection was seen.
     ``without_text``: statements to databases whose text was not seen. ``tests_sql``: whether a
-    filter tests such texts.
+    filter tests such texts. ``idle_sessions``: those that were idle in a transaction at the end.
     ``trees``: None if they are not asked for.
     """
 
@@ -98,6 +111,7 @@ class Summary:
     without_text: int = 0
     tests_sql: bool = False
     trees: TreeCounts | None = None
+    idle_sessions: list[IdleSession] = field(default_factory=list)
 
 
 class FlowControlStall(NamedTuple):

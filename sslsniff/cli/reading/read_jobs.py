@@ -219,6 +219,10 @@ def _sum_of(parts: list[Summary]) -> Summary:
         evictions=sum(part.evictions for part in parts),
         without_text=sum(part.without_text for part in parts),
         tests_sql=any(part.tests_sql for part in parts),
+        idle_sessions=sorted(
+            (session for part in parts for session in part.idle_sessions),
+            key=lambda session: (session.connection.opened_ns, session.connection.id),
+        ),
     )
 
 

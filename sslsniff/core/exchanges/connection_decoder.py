@@ -76,7 +76,7 @@ class ConnectionDecoder:
         # The exchange that ended HTTP by a 101 response: later messages belong to it.
         self._switched: Exchange | None = None
         self._hides = False
-        self._transaction = TransactionTimes()
+        self.transaction = TransactionTimes()
         self._now_ns = 0  # time of the bytes that are being decoded
         self._tid = 0  # thread that sent or received them
 
@@ -144,7 +144,7 @@ class ConnectionDecoder:
         self._dispatch(self._decoder.stop(EVICTED))
         self._end_all(time_ns, EVICTED)
         self._decoder = self._decoder.successor()
-        self._transaction = TransactionTimes()
+        self.transaction = TransactionTimes()
         self.connection.evictions += 1
 
     def _decode_waiting(self) -> None:
@@ -381,7 +381,7 @@ class ConnectionDecoder:
         opened = self._open_exchange(message.stream, statement.system)
         opened.exchange.statement = statement
         opened.exchange.sent_ns = self._now_ns
-        self._transaction.begin_statement(statement, self._now_ns)
+        self.transaction.begin_statement(statement, self._now_ns)
         self._sink.began(opened.exchange)
         self._count_head(opened, statement.held_bytes)
 
@@ -397,7 +397,7 @@ class ConnectionDecoder:
     def _on_transaction_change(self, message: messages.TransactionChange) -> None:
         opened = self._open.get(message.stream) if message.stream is not None else None
         exchange = opened.exchange if opened is not None else None
-        self._transaction.change(message.step, exchange, self._now_ns)
+        self.transaction.change(message.step, exchange, self._now_ns)
 
     def _on_undecoded(self, message: messages.Undecoded) -> None:
         self._sink.undecoded(self.connection, message, self._now_ns)

@@ -17,7 +17,13 @@ from sslsniff.core.fan_out import FanOut
 from sslsniff.core.fast_path import Consumer
 from sslsniff.core.losses import Loss, LossCause
 from sslsniff.core.model import Chunk, Connection, Direction, Exchange, Handshake, NotProbed
-from sslsniff.core.sink import Sink, Summary
+from sslsniff.core.sink import (
+    LEAST_IDLE_NS,
+    MOST_IDLE_SESSIONS,
+    IdleSession,
+    Sink,
+    Summary,
+)
 from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.inner.inner_protocols import InnerProtocols
 
@@ -167,7 +173,9 @@ class ExchangeBuilder:
         now_ns = max(self._now_ns, self.last_ns)
         for connection in self._open.values():
             if self._decodes:
-                self._decoders[connection.id].end_capture(now_ns)
+                decoder = self._decoders[connection.id]
+                self._note_idle(connection, decoder.transaction.idle_ns(now_ns))
+                decoder.end_capture(now_ns)
             self._fan_out.left_open(connection)
         self.sum_up(counted, left_out, not_probed)
 
@@ -205,6 +213,10 @@ class ExchangeBuilder:
                 totals.unplaced_bytes += unplaced
         totals.losses = [placed[cause] for cause in LossCause if cause in placed]
         self._fan_out.summary(totals)
+
+    def _note_idle(self, connection: Connection, idle_ns: int) -> None:
+        if idle_ns >= LEAST_IDLE_NS and len(self.totals.idle_sessions) < MOST_IDLE_SESSIONS:
+            self.totals.idle_sessions.append(IdleSession(connection, idle_ns))
 
     def _protocol(self, connection: Connection) -> str:
         return self._decoders[connection.id].protocol

@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import Any, BinaryIO
 
 from sslsniff.core.model import NotProbed
-from sslsniff.core.sink import HandshakeCounts, Sink, Summary
+from sslsniff.core.sink import HandshakeCounts, IdleSession, Sink, Summary
 from sslsniff.forms.json.encoded_json import encoded_json
 
 Object = dict[str, Any]
@@ -45,6 +45,8 @@ class JsonSummary(Sink):
             line["shown_bytes"] = summary.shown_bytes
         if summary.without_text:
             line["statements_without_text"] = summary.without_text
+        if summary.idle_sessions:
+            line["idle_in_transaction"] = [*map(_idle_session, summary.idle_sessions)]
         if summary.evictions:
             line["evictions"] = summary.evictions
         if summary.trees is not None:
@@ -73,6 +75,16 @@ def _handshakes(counts: HandshakeCounts) -> Object:
             for (kind, text), count in counts.failures.items()
         ]
     return found
+
+
+def _idle_session(session: IdleSession) -> Object:
+    process = session.connection.process
+    return {
+        "connection": session.connection.id,
+        "pid": process.pid if process.is_known else None,
+        "comm": process.comm if process.is_known else None,
+        "idle_ms": round(session.idle_ns / 1e6, 3),
+    }
 
 
 def _not_probed(found: NotProbed) -> Object:

@@ -8,6 +8,7 @@ from sslsniff.core.escaping import escape
 from sslsniff.core.sink import Sink, Summary, TreeCounts
 from sslsniff.core.statements import without_text
 from sslsniff.forms.text import pieces
+from sslsniff.forms.text.transactions import idle_session
 
 _LISTED_CONNECTIONS = 20
 _LISTED_FAILURES = 10
@@ -75,6 +76,7 @@ def summary_lines(summary: Summary) -> list[str]:
     lines += _handshake_lines(summary)
     if summary.without_text:
         lines.append(without_text(summary.without_text, tests_sql=summary.tests_sql))
+    lines += [escape(f"  {idle_session(each)}") for each in summary.idle_sessions]
     if summary.trees is not None:
         lines += _tree_lines(summary.trees)
     if summary.left_out is not None:

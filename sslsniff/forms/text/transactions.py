@@ -2,11 +2,22 @@
 
 from collections.abc import Iterator
 
+from sslsniff.core.sink import IdleSession
 from sslsniff.decoders.databases.statement import Statement
 from sslsniff.forms.text import pieces
 
 _LEAST_NS = 100_000_000
 """Shorter times are in JSON only: a program computes so long between two statements."""
+
+
+def idle_session(session: IdleSession) -> str:
+    """Return the line on a session that was idle in a transaction at the end, not escaped."""
+    on = session.connection
+    return (
+        f"{on.id}  {on.process if on.process.is_known else pieces.address(on.local)}"
+        f"  {pieces.address(on.remote)}  idle in transaction for {pieces.duration(session.idle_ns)}"
+        " when the capture ended"
+    )
 
 
 def transaction_remarks(statement: Statement) -> Iterator[str]:

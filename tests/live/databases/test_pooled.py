@@ -85,6 +85,13 @@ def test_psycopg(postgresql: Database, sniff: Sniff) -> None:
     assert all((each["idle_ms"] or 0) < IDLE_MS for each in others)
 
 
+def test_a_transaction_that_does_not_end(postgresql: Database, sniff: Sniff) -> None:
+    captured = captured_later("psycopg", postgresql, sniff, {"hold": 2})
+    [idle] = captured.summary["idle_in_transaction"]
+    assert idle["idle_ms"] >= 1000
+    assert {each["connection"] for each in captured.exchanges} == {idle["connection"]}
+
+
 def test_asyncpg(postgresql: Database, sniff: Sniff) -> None:
     captured = captured_later("asyncpg", postgresql, sniff, {"more": 1})
     [(name, text, parameters)] = said(captured)

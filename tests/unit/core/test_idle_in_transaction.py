@@ -6,15 +6,22 @@ from dataclasses import replace
 
 import pytest
 
-from sslsniff.core.model import Exchange
+from sslsniff.core.exchanges.exchange_builder import ExchangeBuilder
+from sslsniff.core.model import Chunk, Direction, Exchange
+from sslsniff.core.sink import Sink, Summary
 from sslsniff.core.statements import db_object, statement_of
 from sslsniff.decoders.databases.statement import Statement
 from sslsniff.filters.filters import parse
 from sslsniff.forms.json.json_lines import JsonSink
+from sslsniff.forms.json.json_summary import JsonSummary
 from sslsniff.forms.text.lines import Lines
+from sslsniff.forms.text.summary import summary_lines
 from sslsniff.forms.text.transactions import transaction_remarks
 from sslsniff.screen.captured.capture_store import Store
 from sslsniff.screen.contents.exchange_panes import exchange_lines
+from tests.unit.decoders.databases.database_wires import PG_LOGIN, pg, pg_tag
+from tests.unit.decoders.databases.postgresql_wires import query
+from tests.unit.decoders.wires import C, S
 from tests.unit.exchanges import START_NS, connection
 
 MS = 1_000_000
@@ -73,6 +80,49 @@ def test_json_and_back() -> None:
 def test_filter(expression: str, matches: bool) -> None:
     assert parse(expression).matches(exchange(COMMIT)) is matches
     assert not parse("~idle 1ns").matches(exchange(Statement("mysql")))
+
+
+class SummaryOf(Sink):
+    def __init__(self) -> None:
+        self.found = Summary()
+
+    def summary(self, summary: Summary) -> None:
+        self.found = summary
+
+
+@pytest.mark.parametrize(
+    ("after_ms", "state", "is_ended", "idle_ms"),
+    [
+        (3000, b"T", False, 3000),
+        (3000, b"E", False, 3000),
+        (3000, b"I", False, None),
+        (900, b"T", False, None),
+        (3000, b"T", True, None),
+    ],
+)
+def test_sessions_that_are_idle_at_the_end(
+    after_ms: int, state: bytes, is_ended: bool, idle_ms: int | None
+) -> None:
+    last, on = SummaryOf(), connection(comm="app")
+    builder = ExchangeBuilder([last])
+    builder.opened(on, START_NS)
+    for side, step in [*PG_LOGIN, query(b"BEGIN"), (S, pg_tag("BEGIN") + pg("Z", state))]:
+        assert isinstance(step, bytes)
+        direction = Direction.WRITE if side is C else Direction.READ
+        builder.chunk(Chunk(on, direction, START_NS, 70, 0, step))
+    if is_ended:
+        builder.ended(on, Direction.WRITE, START_NS)
+    builder.tick(START_NS + after_ms * MS)
+    builder.finish()
+    found = [each.idle_ns for each in last.found.idle_sessions]
+    assert found == ([idle_ms * MS] if idle_ms else [])
+    line = "  7-1  app[7]  127.0.0.1:8443  idle in transaction for 3.00 s when the capture ended"
+    assert (line in summary_lines(last.found)) == bool(idle_ms)
+    written = io.BytesIO()
+    JsonSummary(written).summary(last.found)
+    shown = json.loads(written.getvalue())
+    wanted = [{"connection": "7-1", "pid": 7, "comm": "app", "idle_ms": 3000.0}]
+    assert shown.get("idle_in_transaction") == (wanted if idle_ms else None)
 
 
 def test_the_screen_shows_it() -> None:

@@ -1,8 +1,8 @@
 """Holds a connection as a pool does: ``pooled_database_client.py DRIVER PORT PASSWORD``.
 
 It prepares its statements, and says ``ready``. For each line on standard input it executes them
-again: ``more``, or in a transaction that is idle for a while: ``idle``. ``name`` changes the name
-of the process. It says ``done`` after each.
+again: ``more``, or in a transaction that is idle for a while: ``idle``, or does not end: ``hold``.
+``name`` changes the name of the process. It says ``done`` after each.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from pathlib import Path
 from database_client import _connect_to_mysql, tls  # type: ignore[import-not-found]
 
 IDLE_S = 0.4
+HOLD_S = 1.1
 CREATE = "CREATE TEMPORARY TABLE stock (sku varchar(50), n int)"
 SELECT = "SELECT n FROM stock WHERE sku = {}"
 UPDATE = "UPDATE stock SET n = n + {} WHERE sku = {}"
@@ -47,6 +48,11 @@ def psycopg(port: int, password: str) -> None:
             if word == "more":
                 database.execute(select, ("sku-17",))
                 database.execute(update, (911, "sku-17"))
+                continue
+            if word == "hold":
+                database.execute("BEGIN")
+                database.execute(update, (3, "sku-17"))
+                time.sleep(HOLD_S)
                 continue
             with database.transaction():
                 database.execute(update, (2, "sku-17"))
