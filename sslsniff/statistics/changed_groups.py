@@ -102,8 +102,8 @@ def when(change: Change) -> str:
 def group_name(group: Group, by: Sequence[str]) -> str:
     """Return what the exchanges of a group have in common, as far as it is known."""
     values = dict(zip(by, group.key or (), strict=False))
-    path = str(values.get("path") or values.get("raw_path") or "")
-    if path.startswith(f"{values.get('method')} "):
+    path, method = str(values.get("path") or values.get("raw_path") or ""), values.get("method")
+    if method is not None and path.startswith(f"{method} "):
         del values["method"]  # a statement begins with it
     return " ".join(str(value) for value in values.values() if value is not None)
 
