@@ -49,7 +49,7 @@ _OFFERED = {
 _OFFERED_OF = {
     "exchanges": "Enter Detail  ←→ Pane  f Follow  m Mark  s Sort",
     "connections": "Enter Waterfall  s Sort",
-    "statistics": "g Group by  s Sort",
+    "statistics": "g Group by  s Sort  Enter Raw paths",
 }
 """What it names besides in a view."""
 _REFRESH_S = 0.2

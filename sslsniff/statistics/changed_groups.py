@@ -6,12 +6,15 @@ from typing import NamedTuple
 
 from sslsniff.core.errors import counted
 from sslsniff.core.escaping import escape
+from sslsniff.forms.text.cutting import MARK, cut_middle, width
 from sslsniff.statistics.changes import ERRORS, MORE, MOSTLY, NEW, ONLY, Change, find_changes
 from sslsniff.statistics.groups import Group, Groups
 
 MOST_SENTENCES = 10
 """Changes that are said for people: those of which chance is the least likely cause."""
 
+_LEAST_NAME = 20
+"""Columns that the name of a group has, however little room there is."""
 _FEWEST = 20
 """Groups with fewer exchanges show nothing that chance could not do as well."""
 
@@ -67,8 +70,11 @@ def most_certain(found: Sequence[ChangedGroup], most: int = MOST_SENTENCES) -> l
     return [each for each in found if -each.change.surprise in least][:most]
 
 
-def sentence(changed: ChangedGroup, by: Sequence[str]) -> str:
-    """Return one line about a change; times are local. ``by``: see ``Groups``."""
+def sentence(changed: ChangedGroup, by: Sequence[str], columns: int | None = None) -> str:
+    """Return one line about a change, escaped; times are local. ``by``: see ``Groups``.
+
+    ``columns``: the width to which it is cut: first the name of the group, in its middle.
+    """
     change = changed.change
     figures = f"{_figure(change, change.before)} -> {_figure(change, change.after)}"
     what = f"errors {figures}" if change.what == ERRORS else figures
@@ -76,7 +82,13 @@ def sentence(changed: ChangedGroup, by: Sequence[str]) -> str:
         what = f"{change.quantile} {what}"
     paths = ", ".join(map(escape, change.paths))
     cause = f" ({_CAUSES[change.cause].format(paths)})" if change.cause else ""
-    return f"{when(change)}  {group_name(changed.group, by)}  {what}{cause}"
+    name = group_name(changed.group, by)
+    if columns is None:
+        return f"{when(change)}  {escape(name)}  {what}{cause}"
+    around = f"{when(change)}    {what}{cause}"
+    name = cut_middle(name, max(_LEAST_NAME, columns - width(around)))
+    shown = f"{when(change)}  {name}  {what}{cause}"
+    return shown if width(shown) <= columns else f"{shown[: columns - 1]}{MARK}"
 
 
 def when(change: Change) -> str:
@@ -88,12 +100,12 @@ def when(change: Change) -> str:
 
 
 def group_name(group: Group, by: Sequence[str]) -> str:
-    """Return what the exchanges of a group have in common, as far as it is known, escaped."""
+    """Return what the exchanges of a group have in common, as far as it is known."""
     values = dict(zip(by, group.key or (), strict=False))
-    path = str(values.get("path") or values.get("raw_path") or "")
-    if path.startswith(f"{values.get('method')} "):
+    path, method = str(values.get("path") or values.get("raw_path") or ""), values.get("method")
+    if method is not None and path.startswith(f"{method} "):
         del values["method"]  # a statement begins with it
-    return " ".join(escape(str(value)) for value in values.values() if value is not None)
+    return " ".join(str(value) for value in values.values() if value is not None)
 
 
 def unsearched(groups: Groups) -> str | None:

@@ -16,8 +16,8 @@ Key = tuple[str | int | None, ...]
 MOST_GROUPS = 1000
 """How many groups have a row of their own; all that come later join in one."""
 
-MOST_LINES = 100
-"""How many of these have a time line: 13 MB of memory at most."""
+MOST_LINES = 64
+"""How many of these have a time line: 8 MB of memory at most, and a second of CPU to search."""
 
 MOST_RAW_PATHS = 400
 """How many raw paths of all groups are known at least, once there were more; see ``Groups``."""
@@ -272,11 +272,11 @@ class Groups:
         if self._paths_count <= _RAW_PATHS_BEFORE_DROP:
             return
         paths = [
-            (path.total_ns, path.count, _order(group), name, group)
+            (-path.total_ns, -path.count, name, group)
             for group in self._groups.values()
             for name, path in group.raw_paths.items()
         ]
-        paths.sort(key=lambda each: (-each[0], -each[1], *each[2:4]))
+        paths.sort(key=operator.itemgetter(0, 1, 2))
         for *_, name, group in paths[MOST_RAW_PATHS:]:
             del group.raw_paths[name]
         self._paths_count = MOST_RAW_PATHS

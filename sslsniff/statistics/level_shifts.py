@@ -163,17 +163,20 @@ def _best_run(
         return []
     share = hits / total
     total_before, hits_before = blocks.total_before, blocks.hits_before
+    more_before = [
+        hit - share * count for count, hit in zip(total_before, hits_before, strict=True)
+    ]
     # The score, with which G begins as a series, is quicker, and at least half of it, so it says
     # which runs are worth the logarithms. Under it, nearly none is.
-    limit = least * share * (1 - share)
+    limit = least * share * (1 - share) / total
     best = Run(0, 0, least)
     for first in range(start, end - fewest + 1):
-        total_0, hits_0 = total_before[first], hits_before[first]
+        total_0, more_0 = total_before[first], more_before[first]
         for last in range(first + fewest, min(end, first + room - fewest) + 1):
-            inside = total_before[last] - total_0
-            more = hits_before[last] - hits_0 - share * inside
-            if more * more * total > limit * inside * (total - inside):
-                surprise = _surprise(inside, hits_before[last] - hits_0, total, hits)
+            more, inside = more_before[last] - more_0, total_before[last] - total_0
+            if more * more > limit * inside * (total - inside):
+                hits_inside = hits_before[last] - hits_before[first]
+                surprise = _surprise(inside, hits_inside, total, hits)
                 if surprise > best.surprise:
                     best = Run(first, last, surprise)
     return [best] if best.end else []

@@ -5,12 +5,15 @@ from collections.abc import Callable, Iterable
 from sslsniff.forms.text import pieces
 from sslsniff.screen.captured.capture_rows import UNKNOWN
 from sslsniff.screen.widgets.row_table import Column
-from sslsniff.statistics.groups import Group, Groups
+from sslsniff.statistics.groups import MOST_LINES, Group, Groups
 from sslsniff.statistics.outcome import Outcome
+from sslsniff.statistics.raw_paths import RawPath
 
+BY_PATH = "path pattern"
+"""The grouping whose groups have raw paths, and in which changes are searched."""
 GROUPINGS = {
     "host": ("host",),
-    "path pattern": ("host", "path"),
+    BY_PATH: ("host", "path"),
     "process": ("comm", "pid"),
     "server": ("role", "server"),
     "sni": ("sni",),
@@ -34,8 +37,11 @@ class Statistics:
     """
 
     def __init__(self) -> None:
-        self._groups = {name: Groups(by) for name, by in GROUPINGS.items()}
-        self._new = Groups(_FIELDS)
+        self._groups = {
+            name: Groups(by, most_lines=MOST_LINES, has_raw_paths=name == BY_PATH)
+            for name, by in GROUPINGS.items()
+        }
+        self._new = _new_groups()
 
     def add(self, outcome: Outcome) -> None:
         """Add an exchange."""
@@ -64,7 +70,11 @@ class Statistics:
         for name, groups in self._groups.items():
             if name != "model":
                 groups.merge(self._new)
-        self._new = Groups(_FIELDS)
+        self._new = _new_groups()
+
+
+def _new_groups() -> Groups:
+    return Groups(_FIELDS, most_lines=_MOST_NEW, has_raw_paths=True)
 
 
 def statistics_columns(rate: Callable[[Group], float | None]) -> list[Column]:
@@ -92,6 +102,30 @@ def statistics_columns(rate: Callable[[Group], float | None]) -> list[Column]:
         ),
         Column("Group", 0, name_of, name_of, style="bold"),
     ]
+
+
+def raw_path_columns() -> list[Column]:
+    """Return the columns of raw paths; the first is that by which they are sorted at first."""
+    return [
+        Column("In all", 9, lambda path: pieces.duration(path.total_ns), _total_of, 8, True),
+        Column("Count", 8, lambda path: f"{path.count:,}", lambda path: path.count, 9, True),
+        Column("Errors", 6, _errors, lambda path: path.errors, 8, True, _error_style),
+        Column("p50", 8, lambda path: _span(path.median_ns), _median_of, 6, True),
+        Column("max", 8, lambda path: _span(path.max_ns), lambda path: path.max_ns or 0, 7, True),
+        Column("Raw path", 0, lambda path: path.name, lambda path: path.name, style="bold"),
+    ]
+
+
+def _total_of(path: RawPath) -> int:
+    return path.total_ns
+
+
+def _median_of(path: RawPath) -> int:
+    return path.median_ns or 0
+
+
+def _span(span_ns: int | None) -> str:
+    return "" if span_ns is None else pieces.duration(span_ns)
 
 
 def _quantile(of: str, short: str, name: str, share: float, importance: int) -> Column:
@@ -124,9 +158,9 @@ def _key(rate: Callable[[Group], float | None]) -> Callable[[Group], float]:
     return lambda group: rate(group) or 0.0
 
 
-def _errors(group: Group) -> str:
+def _errors(group: Group | RawPath) -> str:
     return str(group.errors) if group.errors else ""
 
 
-def _error_style(group: Group) -> str:
+def _error_style(group: Group | RawPath) -> str:
     return "bold red" if group.errors else ""

@@ -62,6 +62,7 @@ def test_hostile_names_are_escaped() -> None:
 def test_a_statement_has_its_first_word_once() -> None:
     shown = said(SLOWER, "db:5432", "UPDATE", "UPDATE stock SET n = ?")
     assert "  db:5432 UPDATE stock SET n = ?  " in shown
+    assert "  h None of it  " in said(SLOWER, "h", None, "None of it")
 
 
 @pytest.mark.parametrize(
