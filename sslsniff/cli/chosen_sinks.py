@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from sslsniff.core.capture_figures import RunningCapture
     from sslsniff.forms.json.json_lines import CallObjects
     from sslsniff.functions.outputs.traced_call import CallsOf
+    from sslsniff.request_tree.task_notes import TaskNotes
 
 _LIVE = "live capture"
 
@@ -91,12 +92,13 @@ def open_sinks(
     is_live: bool = True,
     calls_of: "CallsOf | None" = None,
     capture: "RunningCapture | None" = None,
+    tasks: "TaskNotes | None" = None,
 ) -> list[Sink]:
     """Return the sinks that are ``asked`` for; ``closing`` closes them and their files.
 
     They get only what the filter matches. Text goes to ``standard`` if no file is named;
     ``reader_gone`` is called when nobody reads it any more. ``source``, ``is_live``, ``calls_of``
-    and ``capture``: see ``Opening``.
+    and ``capture``: see ``Opening``. ``tasks``: see ``TreeSink``.
 
     Raises ``SslsniffError``.
     """
@@ -118,7 +120,7 @@ def open_sinks(
     sinks += other_sinks(asked, opening)
     for sink in sinks:
         closing.callback(sink.close)
-    shown = annotated(asked, in_trees(asked, sinks))
+    shown = annotated(asked, in_trees(asked, sinks, tasks))
     status_to = inherited_fd(STATUS_TO)
     if status_to is not None and capture is not None:
         from sslsniff.outputs.status.status_lines import StatusLines
@@ -132,7 +134,7 @@ def other_sinks(asked: Asked, opening: Opening) -> list[Sink]:
     return [each.open(asked, opening) for each in OUTPUTS if each.is_wanted(asked)]
 
 
-def in_trees(asked: Asked, sinks: list[Sink]) -> list[Sink]:
+def in_trees(asked: Asked, sinks: list[Sink], tasks: "TaskNotes | None") -> list[Sink]:
     """Return ``sinks`` behind the filter; those that want trees behind what makes them."""
     joined = [each for each in sinks if asked[TREE] or each.wants_trees]
     if not joined:
@@ -140,7 +142,7 @@ def in_trees(asked: Asked, sinks: list[Sink]) -> list[Sink]:
     from sslsniff.request_tree.tree_sink import TreeSink
 
     others = [each for each in sinks if each not in joined]
-    return [*(filtered(asked, others) if others else ()), TreeSink(filtered(asked, joined))]
+    return [*(filtered(asked, others) if others else ()), TreeSink(filtered(asked, joined), tasks)]
 
 
 def filtered(asked: Asked, sinks: list[Sink]) -> list[Sink]:

@@ -21,6 +21,7 @@ from sslsniff.destinations.options import MAX_BODY
 from sslsniff.forms.text.summary import summary_lines
 from sslsniff.outputs.lines.options import FRAMES, STREAM
 from sslsniff.redaction.options import PATTERNS, REDACT
+from sslsniff.request_tree.options import TREE
 from sslsniff.settings.asked import Asked
 
 if TYPE_CHECKING:
@@ -56,7 +57,9 @@ def pump(
         from sslsniff.redaction.redactor import Redactor
 
         redactor = Redactor(builder, rules)
-    flows = Flows(source.libraries, redactor or builder, source.fast_path if not calls else None)
+    # Which task passed bytes is noted of events: the fast path makes none.
+    fast_path = None if calls or asked[TREE] else source.fast_path
+    flows = Flows(source.libraries, redactor or builder, fast_path)
     handle = flows.handle
     if calls is not None and served is not None:
         served.count_open = builder.count_open

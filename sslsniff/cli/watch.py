@@ -42,6 +42,7 @@ from sslsniff.kernel import privileges
 from sslsniff.outputs.keylog.options import KEYLOG
 from sslsniff.outputs.packets.options import PACKETS
 from sslsniff.redaction.options import PATTERNS, REDACT
+from sslsniff.request_tree.options import TREE
 from sslsniff.settings.asked import Asked
 from sslsniff.statistics.options import wants_statistics
 
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from sslsniff.functions.capture.served_probes import ServedProbes
     from sslsniff.kernel.containers.cgroup_filter import CgroupFilter
     from sslsniff.matching.probe_set import ReturnStyle
+    from sslsniff.request_tree.task_notes import TaskNotes
 
 _TRACERS = frozenset(("strace", "ltrace", "gdb", "gdbserver", "lldb", "lldb-server", "rr", "dlv"))
 """Programs that trace what they start (ptrace(2)); a process that is held has a tracer already."""
@@ -94,6 +96,7 @@ def watch(arguments: Sequence[str]) -> int:
     starting = contextlib.ExitStack()
     starting.enter_context(collector_off())
     calls, served = _calls(plan)
+    tasks = _tasks(asked)
     secrets = _secret_outputs(asked, len(plan.places) if plan is not None else 0, open_files)
     key_log = secrets.probes if secrets is not None else None
     loading = Loading(
@@ -144,7 +147,7 @@ def watch(arguments: Sequence[str]) -> int:
             most_cpu=asked[MOST_CPU],
             note=note,
             holder=holder,
-            served=served,
+            served=served or tasks,
             key_log=key_log,
             named=asked[PID],
         )
@@ -165,6 +168,7 @@ def watch(arguments: Sequence[str]) -> int:
                 control.reader_gone,
                 calls_of=calls_of,
                 capture=capture,
+                tasks=tasks,
             )
             if secrets is not None:
                 sinks.append(secrets.open(closing))
@@ -217,6 +221,15 @@ def _calls(plan: "ServedPlan | None") -> "tuple[ExchangeCalls | None, ServedProb
 
     calls = ExchangeCalls(plan.places, has_tasks=plan.task is not None)
     return calls, ServedProbes(plan.places, plan.task, calls)
+
+
+def _tasks(asked: Asked) -> "TaskNotes | None":
+    """Return what notes goroutines, for trees; ``--calls`` needs the tasks of its program."""
+    if not asked[TREE] or asked[CALLS]:
+        return None
+    from sslsniff.request_tree.task_notes import TaskNotes
+
+    return TaskNotes()
 
 
 def _secret_outputs(

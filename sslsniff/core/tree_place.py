@@ -8,7 +8,9 @@ if TYPE_CHECKING:
     from sslsniff.core.model import Exchange
 
 CONNECTION = "connection"
-"""The evidence that an exchange is one of the other end of its connection; others are ids."""
+"""The evidence that an exchange is one of the other end of its connection."""
+GOROUTINE = "goroutine"
+"""The evidence that the goroutine that served a request made another one meanwhile."""
 
 
 @dataclass(slots=True, eq=False)
@@ -18,7 +20,7 @@ class TreePlace:
     ``id``: that of the exchange, the id of its connection and a running number. ``tree``: the
     number of the tree.
     ``parent``: the id of the exchange that it belongs to; ``evidence``: what proves that:
-    ``CONNECTION``, or the name of the header field with the id that both have.
+    ``CONNECTION``, ``GOROUTINE``, or the name of the header field with the id that both have.
     ``depth``: how far it is below the first of its tree. ``other_end``: the same exchange as the
     server at the other end of the connection saw it. ``is_other_end``: this is that server's view.
     ``members``: all exchanges of the tree, in their order, this one, too.

@@ -5,14 +5,15 @@ An exchange belongs to another one if that is proved:
 - both are the two ends of one exchange, as the client and as the server saw it
   (``connection_ends``);
 - a process made it as a client while it served the other one, and both have the same id
-  (``served_requests``).
+  (``served_requests``);
+- the goroutine made it that read the other one before, and answered it after (``task_notes``).
 
-All else is left apart: no thread and no time proves anything where an event loop or goroutines may
-be at work.
+All else is left apart: no thread and no time proves anything where an event loop may be at work.
 
 An exchange is joined ``SETTLE_NS`` after its end, when all that began before is known, whatever
 ends in which order. A tree is shown ``SETTLE_NS`` after its first exchange was joined.
-An exchange waits ``WAIT_NS`` for the end of one that it belongs to, and is then shown alone.
+An exchange waits ``WAIT_NS`` for the end of one that it belongs to, and is then shown alone. So it
+waits for the response that its goroutine may write.
 
 Memory: exchanges that wait, ``MOST_WAITING`` and ``MOST_WAITING_BYTES`` at most, then the oldest
 are shown early; and half a kilobyte for each of the ``MOST_REMEMBERED`` that were shown within
@@ -25,11 +26,12 @@ from collections.abc import Callable, Iterator
 
 from sslsniff.core.model import Connection, Exchange
 from sslsniff.core.sink import TreeCounts
-from sslsniff.core.tree_place import CONNECTION
+from sslsniff.core.tree_place import CONNECTION, GOROUTINE
 from sslsniff.decoders.messages import Side
 from sslsniff.request_tree.connection_ends import ConnectionEnds
 from sslsniff.request_tree.request_ids import request_ids
 from sslsniff.request_tree.served_requests import ServedRequests, Unknown
+from sslsniff.request_tree.task_notes import TaskNotes
 from sslsniff.request_tree.tree_node import TreeNode, digest_of
 
 SETTLE_NS = 100_000_000
@@ -46,11 +48,15 @@ _HEAD_BYTES = 2000
 class RequestTrees:
     """Calls ``show`` with the exchanges of each tree in order, the first one of the request first.
 
+    ``tasks``: what is known of goroutines; None: nothing.
     Their ``tree`` is set. ``counts``: what was joined so far.
     """
 
-    def __init__(self, show: Callable[[list[Exchange]], None]) -> None:
+    def __init__(
+        self, show: Callable[[list[Exchange]], None], tasks: TaskNotes | None = None
+    ) -> None:
         self.counts = TreeCounts()
+        self._tasks = tasks
         self._show = show
         self._ends = ConnectionEnds()
         self._served = ServedRequests()
@@ -83,6 +89,8 @@ class RequestTrees:
             may_have_more_ids=found.may_have_more,
             digest=digest_of(exchange),
         )
+        if self._tasks is not None:
+            node.goroutine = self._tasks.goroutine(process.pid, node.started_ns)
         self._ends.add(node, connection)
         node.id = f"{connection.id}/{node.number}"
         exchange.tree = node
@@ -96,6 +104,7 @@ class RequestTrees:
         node = exchange.tree
         assert isinstance(node, TreeNode)
         node.ended_ns = exchange.ended_ns or exchange.started_ns
+        node.first_byte_ns = exchange.first_byte_ns
         node.held_bytes = _held_bytes(exchange)
         self._waiting += 1
         self._waiting_bytes += node.held_bytes
@@ -120,7 +129,11 @@ class RequestTrees:
         self._now_ns = now_ns = max(now_ns, self._now_ns)
         ended, joined, late, shown = self._ended, self._joined, self._late, self._shown
         while ended and ended[0][0] <= now_ns:
-            self._join(*ended.popleft())
+            due_ns, node = ended.popleft()
+            if due_ns < node.ended_ns + WAIT_NS and self._awaits_answer(node):
+                ended.append((due_ns + SETTLE_NS, node))
+            else:
+                self._join(due_ns, node)
         while joined and joined[0][0] <= now_ns:
             self._show_or_wait(*joined.popleft())
         while late and late[0][0] <= now_ns:
@@ -139,9 +152,9 @@ class RequestTrees:
         """Find what an exchange belongs to."""
         if node.is_joined:
             return
-        node.is_joined = True
         self._ends.note_addresses(node)
         parent, evidence = self._parent(node)
+        node.is_joined = True
         if parent is not None and not parent.is_below(node):
             node.parent_node, node.parent, node.evidence = parent, parent.id, evidence
             parent.add_child(node)
@@ -157,16 +170,33 @@ class RequestTrees:
             client = self._ends.seen_by_client(node)
             is_free = client is not None and client.served is None
             return (client, CONNECTION) if is_free else (None, None)
-        if not node.ids:
+        if not (node.ids or node.goroutine):
             return None, None
         if node.started_ns <= self._forgotten_ns:
             self.counts.too_old += 1
             return None, None
         found = self._served.served_by(node)
-        if isinstance(found, Unknown):
-            self.counts.ambiguous += found is Unknown.SEVERAL
-            return None, None
-        return found
+        if not isinstance(found, Unknown):
+            return found
+        request = self._served.read_by_goroutine(node)
+        if request is not None and self._is_answered_by(request, node.goroutine, node.started_ns):
+            return request, GOROUTINE
+        self.counts.ambiguous += found is Unknown.SEVERAL
+        return None, None
+
+    def _is_answered_by(self, request: TreeNode, goroutine: int, after_ns: int) -> bool:
+        """Say whether a goroutine began the response to a request after a time."""
+        begun_ns = request.response_ns
+        if begun_ns is None or begun_ns <= after_ns or self._tasks is None:
+            return False
+        return self._tasks.goroutine(request.process[1], begun_ns) == goroutine
+
+    def _awaits_answer(self, node: TreeNode) -> bool:
+        """Say whether the goroutine that made an exchange may still answer a request."""
+        if not node.goroutine or node.role is Side.SERVER:
+            return False
+        request = self._served.read_by_goroutine(node)
+        return request is not None and request.is_open and request.response_ns is None
 
     def _show_or_wait(self, due_ns: int, node: TreeNode) -> None:
         """Show an exchange and what belongs to it, unless it belongs to one that is not shown."""

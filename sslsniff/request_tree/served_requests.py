@@ -35,6 +35,7 @@ class ServedRequests:
     def __init__(self) -> None:
         self._by_id: dict[tuple[ProcessKey, str], _Alike] = {}
         self._partly_seen: dict[ProcessKey, dict[int, TreeNode]] = {}
+        self._by_goroutine: dict[tuple[ProcessKey, int], list[TreeNode]] = {}
 
     def add(self, node: TreeNode) -> None:
         """Add a request that a process serves."""
@@ -47,8 +48,16 @@ class ServedRequests:
         if node.may_have_more_ids:
             self._partly_seen.setdefault(node.process, {})[id(node)] = node
 
+        if node.goroutine:
+            self._by_goroutine.setdefault((node.process, node.goroutine), []).append(node)
+
     def forget(self, node: TreeNode) -> None:
         """Forget a request."""
+        if node.goroutine:
+            read = self._by_goroutine[node.process, node.goroutine]
+            read.remove(node)
+            if not read:
+                del self._by_goroutine[node.process, node.goroutine]
         for each in _values(node):
             key = node.process, each
             alike = self._by_id[key]
@@ -85,6 +94,15 @@ class ServedRequests:
                 return found[0], each.name or _names(found[0], each.value)
             fitting = found or fitting
         return Unknown.NO_ID if fitting is None else Unknown.SEVERAL
+
+    def read_by_goroutine(self, node: TreeNode) -> TreeNode | None:
+        """Return the open request that the goroutine had read which made ``node``.
+
+        None: there is none, or several.
+        """
+        read = self._by_goroutine.get((node.process, node.goroutine), ())
+        found = [each for each in read if each.was_open_at(node.started_ns)]
+        return found[0] if len(found) == 1 else None
 
     def _may_be_another(self, node: TreeNode, found: TreeNode) -> bool:
         """Say whether a request of which not all was seen may have the id, too."""

@@ -24,6 +24,8 @@ class TreeNode(TreePlace):
 
     ``exchange``: None once it was shown. ``number``: the running number on its connection.
     ``stream``: of HTTP/2. ``ended_ns``: ``FOREVER_NS`` while it is open.
+    ``first_byte_ns``: when the response began. ``goroutine``: the one that passed the first bytes;
+    0: not known.
     ``digest``: equal where the request is the same; None: not all of it is known.
     ``parent_node``, ``children``, ``served``: its relatives; ``served`` is the other end's view.
     """
@@ -36,6 +38,8 @@ class TreeNode(TreePlace):
     stream: int | None = None
     started_ns: int = 0
     ended_ns: int = FOREVER_NS
+    first_byte_ns: int | None = None
+    goroutine: int = 0
     ids: Sequence[RequestId] = ()
     may_have_more_ids: bool = False
     digest: int | None = None
@@ -62,6 +66,16 @@ class TreeNode(TreePlace):
     def key(self) -> int:
         """What distinguishes it on its connection."""
         return self.number if self.stream is None else self.stream
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the exchange has not ended."""
+        return self.ended_ns == FOREVER_NS
+
+    @property
+    def response_ns(self) -> int | None:
+        """When the response began; None if it has not."""
+        return self.exchange.first_byte_ns if self.exchange is not None else self.first_byte_ns
 
     def was_open_at(self, time_ns: int) -> bool:
         """Say whether the exchange had begun, and not ended."""

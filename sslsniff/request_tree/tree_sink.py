@@ -9,21 +9,23 @@ from sslsniff.core.model import Connection, Exchange, InnerMessage
 from sslsniff.core.sink import DeliveryCount, Sink, Summary
 from sslsniff.decoders.messages import Side
 from sslsniff.request_tree.request_trees import RequestTrees
+from sslsniff.request_tree.task_notes import TaskNotes
 
 
 class TreeSink(FanOut):
     """Passes all hooks to ``sinks``; exchanges come later, and the ends of their connections, too.
 
+    ``tasks``: what is known of goroutines; None: nothing.
     Messages inside of exchanges, frames and chunks come as they happen.
     """
 
-    def __init__(self, sinks: Sequence[Sink]) -> None:
+    def __init__(self, sinks: Sequence[Sink], tasks: TaskNotes | None = None) -> None:
         super().__init__(sinks)
         self.wants_bodies = any(sink.wants_bodies for sink in sinks)
         self.wants_plaintext = any(sink.wants_plaintext for sink in sinks)
         self.wants_stalls = any(sink.wants_stalls for sink in sinks)
         self._all_sinks = sinks
-        self._trees = RequestTrees(self._show)
+        self._trees = RequestTrees(self._show, tasks)
         self._waiting: dict[str, int] = {}
         """By the id of a connection: how many of its exchanges wait."""
         self._ends: dict[str, Callable[[], None]] = {}

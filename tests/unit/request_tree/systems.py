@@ -8,6 +8,7 @@ from sslsniff.core.sink import TreeCounts
 from sslsniff.decoders.databases.statement import Statement
 from sslsniff.decoders.messages import Header, Headers, Side
 from sslsniff.request_tree.request_trees import RequestTrees
+from sslsniff.request_tree.task_notes import TaskNotes
 
 MS = 1_000_000
 START_NS = 1_700_000_000_000_000_000
@@ -76,7 +77,9 @@ def statement(on: Connection, begin_ms: float, end_ms: float, text: str) -> Exch
     return found
 
 
-def joined(exchanges: Iterable[Exchange]) -> tuple[set[Edge], TreeCounts, list[list[str]]]:
+def joined(
+    exchanges: Iterable[Exchange], tasks: TaskNotes | None = None
+) -> tuple[set[Edge], TreeCounts, list[list[str]]]:
     """Return the edges of exchanges that begin and end by their times, the counts, the trees."""
     exchanges = list(exchanges)
     shown: list[list[str]] = []
@@ -90,7 +93,7 @@ def joined(exchanges: Iterable[Exchange]) -> tuple[set[Edge], TreeCounts, list[l
             if each.tree.parent is not None:
                 edges.add((each.tree.id, each.tree.parent, each.tree.evidence or ""))
 
-    trees = RequestTrees(show)
+    trees = RequestTrees(show, tasks)
     begins = [(each.started_ns, trees.begin, each) for each in exchanges]
     ends = [(each.ended_ns or 0, trees.end, each) for each in exchanges]
     for _, happen, each in sorted([*begins, *ends], key=lambda event: event[0]):

@@ -2,14 +2,17 @@
 
 import pytest
 
+from sslsniff.core.events import Data
 from sslsniff.core.losses import LossCause
-from sslsniff.core.model import Address, Container, Exchange
+from sslsniff.core.model import Address, Container, Direction, Exchange
 from sslsniff.decoders.messages import Side
 from sslsniff.request_tree import request_trees
 from sslsniff.request_tree.request_trees import RequestTrees
+from sslsniff.request_tree.task_notes import TaskNotes
 from tests.unit.request_tree.systems import (
     MS,
     START_NS,
+    Edge,
     end_of,
     exchange,
     id_of,
@@ -267,3 +270,49 @@ class TestWaiting:
         trees.advance(START_NS + 120_000 * MS)
         kept = [trees._ends._ends, trees._ends._clients, trees._served._by_id, trees._shown]
         assert not any(kept)
+
+
+class TestGoroutines:
+    """What the goroutine that serves a request asks for it."""
+
+    READS_MS, ASKS_MS, ANSWERS_MS = 0, 10, 50
+
+    def edges(self, notes: dict[int, int], *, requests: int = 1) -> set[Edge]:
+        """Return the edges of requests and one that their process makes, by its goroutines."""
+        tasks = TaskNotes()
+        for at_ms, goroutine in notes.items():
+            data = Data(START_NS + round(at_ms * MS), 1, 1, Direction.READ, 0, 1, b"x")
+            tasks.note(data._replace(task=goroutine), APP)
+        served = [
+            exchange(end_of(APP, SERVER, port), self.READS_MS, self.ANSWERS_MS)
+            for port in range(requests)
+        ]
+        asked = exchange(end_of(APP, CLIENT, 2000), self.ASKS_MS, 20)
+        edges, _, _ = joined([*served, asked], tasks)
+        assert {(one, other) for one, other, _ in edges} <= {(id_of(asked), id_of(served[0]))}
+        return edges
+
+    def test_it_reads_asks_and_answers(self) -> None:
+        [(_, _, evidence)] = self.edges({self.READS_MS: 7, self.ASKS_MS: 7, self.ANSWERS_MS: 7})
+        assert evidence == "goroutine"
+
+    @pytest.mark.parametrize("other", [READS_MS, ASKS_MS, ANSWERS_MS])
+    def test_another_one_did_one_of_these(self, other: int) -> None:
+        notes = dict.fromkeys((self.READS_MS, self.ASKS_MS, self.ANSWERS_MS), 7)
+        assert not self.edges(notes | {other: 8})
+
+    @pytest.mark.parametrize("number", [0, 2, 4, 0x1002])
+    def test_what_is_no_number_of_a_goroutine(self, number: int) -> None:
+        notes = dict.fromkeys((self.READS_MS, self.ASKS_MS, self.ANSWERS_MS), number)
+        assert not self.edges(notes)
+
+    def test_it_read_two_requests(self) -> None:
+        notes = dict.fromkeys((self.READS_MS, self.ASKS_MS, self.ANSWERS_MS), 7)
+        assert not self.edges(notes, requests=2)
+
+    def test_two_at_the_same_time(self) -> None:
+        tasks = TaskNotes()
+        data = Data(START_NS, 1, 1, Direction.READ, 0, 1, b"x", task=7)
+        for each in (data, data, data._replace(task=8)):
+            tasks.note(each, APP)
+        assert tasks.goroutine(APP, START_NS) == 0
