@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from sslsniff.core.events import DIRECTIONS
-from sslsniff.core.fast_path import HEAD_OF_DATA, Consumer
+from sslsniff.core.fast_path import Consumer
 from sslsniff.core.losses import LossCause
 from sslsniff.core.model import Address, Chunk, Connection, Direction
-from sslsniff.core.ring_records import Records
 from sslsniff.decoders.messages import Side
 from sslsniff.decoders.sender_guess import starts_message
 from sslsniff.files import null_tls
@@ -24,120 +23,21 @@ from sslsniff.files.comments import (
     ending_comment,
     left_out_comment,
 )
+from sslsniff.files.direction_writer import SEARCHED_PACKETS, SEGMENT_BYTES, DirectionWriter
 from sslsniff.files.packets import ACK, DATA_END, FIN, SYN, connect, header_end, numbers_taken
-from sslsniff.files.packing import KEPT_TEMPLATES, Endpoint, EndpointPair, Template
+from sslsniff.files.packing import EndpointPair, Template
 from sslsniff.files.pcap import Origin, PacketWriter
 from sslsniff.files.tcp_ends import fatal_alert, last_packets, notified
 
 LARGEST_FILLED_GAP_BYTES = 1 << 20
 """A longer gap is not filled with zeros: a new synthetic connection begins after it."""
 
-_SEGMENT_BYTES = null_tls.LARGEST_RECORD_BYTES
-_SEARCHED_PACKETS = 8  # for the start of a message, after the sides take turns
 _SEARCHED_BYTES = 32 << 10  # an HTTP/2 frame of the usual length, and the next one's head
-_ZEROS = bytes(_SEGMENT_BYTES)
+_ZEROS = bytes(SEGMENT_BYTES)
 _CLOSE_NOTIFY = 0  # RFC 8446 section 6.1
-_TIME = 5  # the index of the time among the fields of HEAD_OF_DATA
 
 _HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"  # RFC 9113 section 3.4
 _HTTP2_SETTINGS = b"\0\0\0\4\0\0\0\0\0"
-
-
-class _DirectionWriter:
-    """Writes one direction of a connection; its ``fast_path.Consumer``.
-
-    ``start`` is the first bytes of its packets: the headers up to the sequence number. ``ended``
-    says that no data follows, ``has_fin`` that its FIN is written.
-    """
-
-    __slots__ = (
-        "_acknowledgement",
-        "_connection",
-        "_packet_writer",
-        "_templates",
-        "direction",
-        "ended",
-        "has_fin",
-        "start",
-        "state",
-    )
-
-    start: bytes
-    _acknowledgement: Template  # the template of packets that acknowledge what the peer sends
-
-    def __init__(
-        self,
-        connection: "SyntheticConnection",
-        direction: Direction,
-        packet_writer: PacketWriter,
-        state: Endpoint,
-    ) -> None:
-        self.direction = direction
-        self.ended = self.has_fin = False
-        self.state = state
-        self._connection = connection
-        self._packet_writer = packet_writer
-        self._templates: dict[int, Template] = {}
-
-    @property
-    def position(self) -> int:
-        """See ``fast_path.Consumer``."""
-        return self.state.position
-
-    @property
-    def last_ns(self) -> int:
-        """See ``fast_path.Consumer``."""
-        return self.state.last_ns
-
-    @property
-    def by_record(self) -> "_DirectionWriter":
-        """See ``fast_path.Consumer``."""
-        return self
-
-    def begin(self, start: bytes) -> None:
-        """Continue in another synthetic connection, whose packets begin with ``start``."""
-        self.start = start
-        self.ended = self.has_fin = False
-        self.state.looks = _SEARCHED_PACKETS
-        self._templates.clear()
-        self.state.set_templates(())
-        self._acknowledgement = self._connection.control_template(self, ACK)
-        self.state.acknowledge_by(self._acknowledgement)
-
-    def feed(self, time_ns: int, tid: int, data: bytes | memoryview) -> None:
-        """See ``fast_path.Consumer``."""
-        state = self.state
-        self._connection.enter_file(time_ns)
-        self._connection.find_message_start(self, time_ns, data)
-        for start in range(0, len(data), _SEGMENT_BYTES):
-            if self._packet_writer.lacks_room():
-                self._connection.enter_file(time_ns)
-            piece = data[start : start + _SEGMENT_BYTES]
-            self._packet_writer.next_packet(state, self._template(tid), time_ns, bytes(piece))
-
-    def consume(self, key: int, records: Records, clock_offset_ns: int) -> None:
-        """See ``fast_path.RecordConsumer``."""
-        if self._connection.is_elsewhere:
-            time_ns = HEAD_OF_DATA.unpack_from(records.data, records.position)[_TIME]
-            self._connection.enter_file(time_ns + clock_offset_ns)
-        self._packet_writer.follow(self.state, key, records, clock_offset_ns)
-
-    def forget(self) -> None:
-        """See ``fast_path.RecordConsumer``."""
-        self._packet_writer.batch.forget(self.state)
-
-    def flush(self) -> None:
-        """See ``fast_path.RecordConsumer``."""
-        self._packet_writer.flush()
-
-    def _template(self, tid: int) -> Template:
-        template = self._templates.get(tid)
-        if template is None:
-            if len(self._templates) >= KEPT_TEMPLATES:
-                self._templates.clear()
-            template = self._templates[tid] = self._connection.template(self, tid)
-            self.state.set_templates(self._templates.values())
-        return template
 
 
 class SyntheticConnection:
@@ -190,7 +90,7 @@ class SyntheticConnection:
         self._alpn = connection.alpn
         self._part = 0
         self._left_out = dict.fromkeys(DIRECTIONS, 0)
-        self._restarted: _DirectionWriter | None = None
+        self._restarted: DirectionWriter | None = None
         """The direction whose left-out bytes made what follows another connection; the other has
         left-out bytes of the same time."""
         self._stray = False  # whether this part has bytes that cannot be dissected
@@ -223,7 +123,7 @@ class SyntheticConnection:
         elif chunk.data:
             writer.feed(chunk.time_ns, chunk.tid, chunk.data)
 
-    def _skip(self, writer: _DirectionWriter, chunk: Chunk, count: int) -> Chunk:
+    def _skip(self, writer: DirectionWriter, chunk: Chunk, count: int) -> Chunk:
         """Go on after bytes that were left out; return what of ``chunk`` is still to write."""
         self._left_out[writer.direction] += count
         time_ns = chunk.time_ns
@@ -237,7 +137,7 @@ class SyntheticConnection:
         self._restarted = None
         if not self._part or not chunk.data:
             return chunk
-        first, rest = chunk.data[:_SEGMENT_BYTES], chunk.data[_SEGMENT_BYTES:]
+        first, rest = chunk.data[:SEGMENT_BYTES], chunk.data[SEGMENT_BYTES:]
         template = self.template(writer, chunk.tid, left_out_comment(count))
         self.find_message_start(writer, time_ns, first)
         size = len(first) + self._record_bytes
@@ -284,7 +184,7 @@ class SyntheticConnection:
         writer.state.last_ns = 0
         return None if writer.ended else writer
 
-    def template(self, writer: _DirectionWriter, tid: int, comment: str = "") -> Template:
+    def template(self, writer: DirectionWriter, tid: int, comment: str = "") -> Template:
         """Return the template of packets with a thread's plaintext."""
         after, zeros = DATA_END, 0
         if self._record_bytes:
@@ -295,14 +195,14 @@ class SyntheticConnection:
         )
 
     def control_template(
-        self, writer: _DirectionWriter, flags: int, comment: str = "", tid: int = 0
+        self, writer: DirectionWriter, flags: int, comment: str = "", tid: int = 0
     ) -> Template:
         """Return the template of a packet without data."""
         origin, after = self._origin(writer, tid), header_end(flags)
         return self._packet_writer.template(origin, writer.start, after, comment=comment)
 
     def find_message_start(
-        self, writer: _DirectionWriter, time_ns: int, data: bytes | memoryview
+        self, writer: DirectionWriter, time_ns: int, data: bytes | memoryview
     ) -> None:
         """Check whether a message begins with ``data``: Wireshark can dissect from there on.
 
@@ -314,7 +214,7 @@ class SyntheticConnection:
             return
         if speaker != pair.speaker:
             pair.speaker = speaker
-            writer.state.looks = _SEARCHED_PACKETS
+            writer.state.looks = SEARCHED_PACKETS
         if writer.state.looks:
             writer.state.looks -= 1
             self._settle(time_ns, bytes(data[:_SEARCHED_BYTES]))
@@ -352,7 +252,7 @@ class SyntheticConnection:
             elif not writer.has_fin:
                 self._write_fin(writer, time_ns, packet.comment)
 
-    def _alert(self, writer: _DirectionWriter, time_ns: int, number: int) -> None:
+    def _alert(self, writer: DirectionWriter, time_ns: int, number: int) -> None:
         """Write an alert that the library sent or received."""
         self._raw(writer, time_ns, null_tls.alert(number), self._ending_comment())
 
@@ -360,30 +260,30 @@ class SyntheticConnection:
         ending = self._connection.ending
         return ending_comment(ending, self._connection.role) if ending is not None else ""
 
-    def _write_fin(self, writer: _DirectionWriter, time_ns: int, comment: str = "") -> None:
+    def _write_fin(self, writer: DirectionWriter, time_ns: int, comment: str = "") -> None:
         writer.ended = writer.has_fin = True
         self._control(writer, time_ns, FIN | ACK, comment)
         self._control(self._peer(writer), time_ns, ACK)
 
-    def _new_writer(self, direction: Direction) -> _DirectionWriter:
+    def _new_writer(self, direction: Direction) -> DirectionWriter:
         state = self._pair.ends[DIRECTIONS.index(direction)]
         state.record_bytes = self._record_bytes
-        state.looks = _SEARCHED_PACKETS
-        return _DirectionWriter(self, direction, self._packet_writer, state)
+        state.looks = SEARCHED_PACKETS
+        return DirectionWriter(self, direction, self._packet_writer, state)
 
-    def _writer_of(self, direction: Direction) -> _DirectionWriter:
+    def _writer_of(self, direction: Direction) -> DirectionWriter:
         return self._written if direction is Direction.WRITE else self._read
 
-    def _peer(self, writer: _DirectionWriter) -> _DirectionWriter:
+    def _peer(self, writer: DirectionWriter) -> DirectionWriter:
         return self._read if writer is self._written else self._written
 
-    def _origin(self, writer: _DirectionWriter, tid: int) -> Origin:
+    def _origin(self, writer: DirectionWriter, tid: int) -> Origin:
         process = self._connection.process
         ids = (process.pid, tid) if process.is_known else None
         return Origin(self._interface, ids, writer.direction is Direction.READ)
 
     def _control(
-        self, writer: _DirectionWriter, time_ns: int, flags: int, comment: str = "", tid: int = 0
+        self, writer: DirectionWriter, time_ns: int, flags: int, comment: str = "", tid: int = 0
     ) -> None:
         """Write a packet without data."""
         template = self.control_template(writer, flags, comment, tid)
@@ -395,13 +295,13 @@ class SyntheticConnection:
             acknowledges=bool(flags & ACK),
         )
 
-    def _raw(self, writer: _DirectionWriter, time_ns: int, data: bytes, comment: str = "") -> None:
+    def _raw(self, writer: DirectionWriter, time_ns: int, data: bytes, comment: str = "") -> None:
         """Write a packet whose data is not put into a TLS record."""
         origin, start = self._origin(writer, 0), writer.start
         template = self._packet_writer.template(origin, start, DATA_END, comment=comment)
         self._packet_writer.packet(writer.state, template, time_ns, data, count=len(data))
 
-    def _sides(self) -> tuple[_DirectionWriter, _DirectionWriter]:
+    def _sides(self) -> tuple[DirectionWriter, DirectionWriter]:
         """Return the writers of what the client sends, and of what the server sends."""
         if self.plays is Side.CLIENT:
             return self._written, self._read
@@ -483,7 +383,7 @@ class SyntheticConnection:
         if open_writers:
             self._control(self._peer(open_writers[-1]), time_ns, ACK)
 
-    def _fill(self, writer: _DirectionWriter, chunk: Chunk) -> None:
+    def _fill(self, writer: DirectionWriter, chunk: Chunk) -> None:
         """Write zeros for lost bytes, or begin a new part after them."""
         missing, time_ns = chunk.missing, chunk.time_ns
         cause = chunk.cause or LossCause.NOT_CAPTURED
@@ -492,7 +392,7 @@ class SyntheticConnection:
             self._begin(time_ns, Lost(missing, 0, cause, writer.direction), chunk.tid)
             self._pair.settled = self._stray = False
             return
-        for start in range(0, missing, _SEGMENT_BYTES):
+        for start in range(0, missing, SEGMENT_BYTES):
             zeros = _ZEROS[: missing - start]
             comment = Lost(missing, start, cause, writer.direction).text()
             template = self.template(writer, chunk.tid, comment)
