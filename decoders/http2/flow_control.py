@@ -28,6 +28,7 @@ from then on. To find who uses up a window has as many steps of its own; then th
 
 _Uses = dict[tuple[Side, int], WindowUse | None]
 """Who uses up a window, by the side that is stalled and the stream; 0: the connection's."""
+_NO_USES: _Uses = {}
 
 
 @dataclass(slots=True)
@@ -115,12 +116,13 @@ class FlowControl:
         changed = {0, stream}
         ends = kind in (frames.DATA, frames.HEADERS) and bool(flags & frames.END_STREAM)
         is_stalled = own.waiting or other.waiting
-        uses = self._ending_uses(side, kind, stream, ends=ends) if is_stalled else {}
+        uses = self._ending_uses(side, kind, stream, ends=ends) if is_stalled else _NO_USES
         if kind == frames.DATA:
-            own.connection.send(length)
+            own.connection.size -= length
             window = own.streams.get(stream)
             if window is not None:
-                window.send(length)
+                window.size -= length
+                window.sent_bytes += length
                 details["stream_window"] = window.size
             else:
                 own.ended_bytes += length

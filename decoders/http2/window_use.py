@@ -7,8 +7,7 @@ So the least that a stream has used of the connection's window is what remains w
 streams, open or ended, have used the most that they may have. Only that least is ever said.
 """
 
-import heapq
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 from sslsniff.decoders.messages import WindowUse
@@ -19,7 +18,10 @@ MOST_NAMED = 20
 
 @dataclass(slots=True)
 class Window:
-    """A flow-control window, in bytes: its size, the largest that it had, and what was sent."""
+    """A flow-control window, in bytes: its size, the largest that it had.
+
+    ``sent_bytes``: of DATA, on a stream; padding counts.
+    """
 
     size: int
     largest: int
@@ -33,11 +35,6 @@ class Window:
     def used_bytes(self) -> int:
         """Bytes that were sent and not given back."""
         return self.largest - self.size
-
-    def send(self, length: int) -> None:
-        """Note that its sender sent so many bytes of DATA."""
-        self.size -= length
-        self.sent_bytes += length
 
     def increase(self, increment: int) -> None:
         """Note a WINDOW_UPDATE: bytes are given back, or the window is made larger."""
@@ -56,7 +53,7 @@ def stream_use(stream: int, window: Window) -> WindowUse:
 
 
 def connection_use(
-    connection: Window, streams: Mapping[int, Window], ended_bytes: int, sending: Collection[int]
+    connection: Window, streams: Mapping[int, Window], ended_bytes: int, sending: Set[int]
 ) -> WindowUse:
     """Return who uses up the window of a connection.
 
@@ -64,14 +61,14 @@ def connection_use(
     that ended. ``sending``: the streams on which the sender has not ended.
     """
     used = connection.used_bytes
-    most = {stream: window.used_bytes for stream, window in streams.items()}
-    found = max(most, key=most.__getitem__, default=None)
-    holder, held = None, 0
-    if found is not None:
-        others = sum(most.values()) - most[found] + ended_bytes
-        least = min(most[found], used - others)
-        if 2 * least > used:
-            holder, held = found, least
-    waiting = [stream for stream in sending if stream != holder]
-    named = heapq.nsmallest(MOST_NAMED, waiting)
-    return WindowUse(connection.largest, holder, held, tuple(named), len(waiting) - len(named))
+    found, most, in_all = None, 0, ended_bytes
+    for stream, window in streams.items():
+        may_have_used = window.largest - window.size
+        in_all += may_have_used
+        if may_have_used > most:
+            found, most = stream, may_have_used
+    least = min(most, used - (in_all - most))
+    holder, held = (found, least) if 2 * least > used else (None, 0)
+    waiting = sorted(sending - {holder})
+    named = tuple(waiting[:MOST_NAMED])
+    return WindowUse(connection.largest, holder, held, named, len(waiting) - len(named))

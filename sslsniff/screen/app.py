@@ -25,6 +25,7 @@ from sslsniff.screen.captured.capture_store import Store
 from sslsniff.screen.contents.capture_lines import capture_lines, state_of
 from sslsniff.screen.contents.key_lines import key_lines
 from sslsniff.screen.contents.statistics_lines import Statistics
+from sslsniff.screen.contents.tab_line import VIEWS, tab_line
 from sslsniff.screen.courtesy import Courtesy
 from sslsniff.screen.view_redaction import ViewRedaction
 from sslsniff.screen.views.connection_view import ConnectionView
@@ -34,7 +35,6 @@ from sslsniff.screen.widgets.expression_input import ExpressionInput
 from sslsniff.screen.widgets.line_view import LineView
 from sslsniff.screen.widgets.save_line import SaveLine
 
-VIEWS = ("exchanges", "connections", "statistics", "capture", "keys")
 _OFFERED = {
     "keys": "? Keys",
     "quit": "q Quit",
@@ -113,7 +113,6 @@ class ScreenApp(App[None]):
         self._store, self._statistics = store, statistics
         self._command, self._state = command, state
         self._source, self._is_redacted = source, is_redacted
-        self._expression = ""
         self._version = -1
         self._counts = [0] * _RATE_OVER
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -215,7 +214,7 @@ class ScreenApp(App[None]):
         figures = f"{self._store.ended:,}" + (f"  {rate:,.0f}/s" if runs else "")
         state = " " + "  ".join(self._facts(capture))
         lines: list[tuple[str, object, Callable[[], Content]]] = [
-            ("tabs", (view, figures, width), lambda: _tabs(view, figures, width)),
+            ("tabs", (view, figures, width), lambda: tab_line(view, figures, width)),
             ("state", state, lambda: Content(state)),
             ("offered", self._said if is_said else view, lambda: self._said_or_keys(is_said)),
         ]
@@ -237,17 +236,10 @@ class ScreenApp(App[None]):
         yield grouped(losses.bytes, "byte") + " lost" + (" (key 4)" if losses.bytes else "")
         if self._store.stalls.stalled_connections:
             yield f"{grouped(self._store.stalls.stalled_connections, 'connection')} stalled (key 2)"
-        if view.list.is_filtered:
-            yield self._found()
-            if view.list.without_text:
-                unseen = grouped(view.list.without_text, "statement")
-                yield f"~sql could not match {unseen} whose text was not seen"
-        elif self._store.failed:
-            yield f"{self._store.failed:,} failed (key e)"
-        if view.marked:
-            yield f"{len(view.marked):,} marked"
-        if view.follows and capture.exit_code is None:
-            yield "following"
+        if self.view == "statistics" and view.list.is_filtered:
+            yield f"figures of all {self._store.ended:,}, not only of those that match"
+        else:
+            yield from view.facts(is_running=capture.exit_code is None)
         if self._is_redacted or view.redaction is not None:
             yield "redacted"
         dropped = self._store.dropped
@@ -255,17 +247,6 @@ class ScreenApp(App[None]):
             bodies = grouped(dropped.bodies, "body", "bodies")
             yield f"dropped: {bodies}, {grouped(dropped.exchanges, 'exchange')}"
         yield escape(self._command)
-
-    def _found(self) -> str:
-        """Return how many exchanges the list has, of how many, where not all are in it."""
-        view = self.exchanges
-        if self.view == "statistics":
-            return f"figures of all {self._store.ended:,}, not only of those that match"
-        waits = "..." if view.list.waits else ""
-        stored = f"{self._store.ended - self._store.dropped.exchanges:,}"
-        verbs = ["failed (key e)"] if view.list.only_failed else []
-        verbs += [f"match {escape(self._expression)}"] if self._expression else []
-        return f"{len(view.list.rows):,}{waits} of {stored} {', '.join(verbs)}"
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
         """Return whether an action is possible: where text is typed, its keys are text.
@@ -304,8 +285,7 @@ class ScreenApp(App[None]):
         self.exchanges.table.focus()
 
     def _filter(self, text: str, expression: Filter | None) -> None:
-        self._expression = text
-        self.exchanges.filter_by(expression)
+        self.exchanges.filter_by(expression, text)
         self._show_state()
 
     def _values(self, operator: str) -> Iterable[str]:
@@ -410,15 +390,3 @@ class ScreenApp(App[None]):
         """Show a message for a while, in place of the keys: a box would cover rows."""
         self._said, self._said_until = line, time.monotonic() + _SAID_S
         self._show_state()
-
-
-def _tabs(view: str, figures: str, columns: int) -> Content:
-    """Return the line of the views, with ``figures`` at its end."""
-    tabs = "".join(
-        f"[reverse] {number} {name.capitalize()} [/]"
-        if name == view
-        else f"[@click=app.view('{name}')] {number} {name.capitalize()} [/]"
-        for number, name in enumerate(VIEWS, 1)
-    )
-    room = columns - sum(len(name) + 4 for name in VIEWS) - len(figures) - 1
-    return Content.from_markup(f"{tabs}{' ' * max(1, room)}$figures", figures=figures)

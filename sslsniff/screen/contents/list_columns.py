@@ -55,8 +55,8 @@ def connection_columns() -> list[Column]:
     """Return the columns of connections."""
     by = attrgetter
     return [
-        Column("Opened", 8, lambda row: local_time(row.time), by("time"), 7),
-        Column("Connection", 12, by("id"), by("id"), 8),
+        Column("Opened", 8, lambda row: local_time(row.time), by("time"), 9),
+        Column("Connection", 12, by("id"), by("id"), 7),
         Column("Process", 15, lambda row: row.comm, by("comm", "pid"), 8, style="cyan"),
         Column("State", 6, lambda row: "closed" if row.closed else "open", by("closed"), 5),
         Column("Exch.", 6, lambda row: str(row.count), by("count"), 8, is_number=True),

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Iterator
 from typing import ClassVar
 
 import orjson
@@ -13,6 +14,8 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
+from sslsniff.core.errors import grouped
+from sslsniff.core.escaping import escape
 from sslsniff.filters.filters import Filter
 from sslsniff.screen.captured.capture_rows import ExchangeRow
 from sslsniff.screen.captured.capture_store import Object, Store
@@ -74,6 +77,7 @@ class ExchangeView(SortableView, Container):
         super().__init__(id="exchanges")
         self._store = store
         self.list = ExchangeList(store)
+        self._text = ""
         self.marked: set[ExchangeRow] = set()
         self.follows = True
         self.redaction: ViewRedaction | None = None
@@ -119,10 +123,30 @@ class ExchangeView(SortableView, Container):
             self._goes_on = False
             self.refresh_rows()
 
-    def filter_by(self, expression: Filter | None) -> None:
-        """List the exchanges that match."""
+    def filter_by(self, expression: Filter | None, text: str) -> None:
+        """List the exchanges that match; ``text``: the expression as it was typed."""
+        self._text = text
         self.list.show_matching(expression)
         self.refresh_rows()
+
+    def facts(self, *, is_running: bool) -> Iterator[str]:
+        """Yield what the line of the state says of the list."""
+        store = self._store
+        if self.list.is_filtered:
+            waits = "..." if self.list.waits else ""
+            tests = ["failed (key e)"] if self.list.only_failed else []
+            tests += [f"match {escape(self._text)}"] if self._text else []
+            stored = store.ended - store.dropped.exchanges
+            yield f"{len(self.list.rows):,}{waits} of {stored:,} {', '.join(tests)}"
+            if self.list.without_text:
+                unseen = grouped(self.list.without_text, "statement")
+                yield f"~sql could not match {unseen} whose text was not seen"
+        elif store.failed:
+            yield f"{store.failed:,} failed (key e)"
+        if self.marked:
+            yield f"{len(self.marked):,} marked"
+        if self.follows and is_running:
+            yield "following"
 
     def redact(self, redaction: ViewRedaction | None) -> None:
         """Blank secrets; None: show them."""
@@ -158,7 +182,7 @@ class ExchangeView(SortableView, Container):
     def action_failures(self) -> None:
         """List only what failed, or all again."""
         self.list.only_failed = not self.list.only_failed
-        self.filter_by(self.list.expression)
+        self.filter_by(self.list.expression, self._text)
         self.post_message(self.Altered())
 
     def action_mark(self) -> None:

@@ -33,11 +33,12 @@ def test_on_80_columns_the_lists_say_when(play: Play) -> None:
         [titles] = [line for line in lines if "URL" in line]
         assert titles.split()[0].startswith("Time")
         assert "First" not in titles
-        times = [line.lstrip(" >").split()[0] for line in lines if "https://" in line]
+        times = [line.lstrip(" >").split()[0] for line in lines if "/bytes/" in line]
         assert times == [local_time(row.time) for row in rows]
         await keyboard.press("2")
         [titles] = [line for line in keyboard.text.splitlines() if "Server" in line]
         assert titles.split()[0].startswith("Opened")
+        assert "Stalled" in titles
         assert local_time(rows[0].connection.time) in keyboard.text
 
     play(script, size=(80, 24))
@@ -241,7 +242,7 @@ def test_exchanges_are_matched_in_one_go(play: Play, monkeypatch: pytest.MonkeyP
         view, timers = keyboard.app.exchanges, list[float]()
         monkeypatch.setattr(exchange_list, "_SLICE_S", 0)  # a slice has one exchange
         monkeypatch.setattr(view, "set_timer", lambda after_s, call: timers.append(after_s))
-        view.filter_by(parse("~c 500"))
+        view.filter_by(parse("~c 500"), "~c 500")
         for _ in range(5):
             view.refresh_rows()
         assert view.list.waits
