@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from sslsniff.screen.app import ScreenApp
+from sslsniff.screen.captured.capture_process import CaptureState
 from sslsniff.screen.captured.capture_store import Store
 from sslsniff.screen.contents.group_changes import ChangeSearch, strip_lines
 from sslsniff.screen.contents.statistics_lines import BY_PATH, Statistics
@@ -27,7 +28,7 @@ def test_what_changed_and_raw_paths(tmp_path: Path) -> None:
         store.feed(line)
 
     async def main() -> None:
-        app = ScreenApp(store, statistics, "sslsniff --pid 1", lambda: None)
+        app = ScreenApp(store, statistics, "sslsniff --pid 1", lambda: CaptureState(True, None))
         async with app.run_test(size=(COLUMNS, 24)) as pilot:
             keyboard = Keyboard(app, pilot)
             await keyboard.press("3", "g")
