@@ -59,7 +59,9 @@ def statement_of(shown: Object) -> Statement:
 
 
 def method_of(exchange: Exchange) -> str | None:
-    """Return the method of a request, or the first word of a statement."""
+    """Return the method of a request or of a call by JSON-RPC, or a statement's first word."""
+    if exchange.rpc is not None:
+        return exchange.rpc.method
     if exchange.statement is not None:
         return exchange.statement.operation
     return exchange.request.method if exchange.request is not None else None

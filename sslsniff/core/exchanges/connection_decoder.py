@@ -377,6 +377,20 @@ class ConnectionDecoder:
         if message.stream in self._open:
             self._end_exchange(message.stream, message.error)
 
+    def _on_rpc_start(self, message: messages.RpcStart) -> None:
+        opened = self._open_exchange(message.stream, message.call.protocol)
+        opened.exchange.rpc, opened.exchange.model_call = message.call, message.model_call
+        opened.exchange.sent_ns = self._now_ns
+        self._count_head(opened, message.call.held_bytes)
+
+    def _on_rpc_end(self, message: messages.RpcEnd) -> None:
+        opened = self._open.get(message.stream)
+        if opened is None:
+            return
+        if message.error is None:
+            opened.exchange.first_byte_ns = self._now_ns
+        self._end_exchange(message.stream, message.error)
+
     def _on_undecoded(self, message: messages.Undecoded) -> None:
         self._sink.undecoded(self.connection, message, self._now_ns)
 
@@ -402,4 +416,7 @@ _HANDLERS: dict[type, Callable[[ConnectionDecoder, Any], None]] = {
     messages.StatementStart: ConnectionDecoder._on_statement_start,
     messages.StatementAnswer: ConnectionDecoder._on_statement_answer,
     messages.StatementEnd: ConnectionDecoder._on_statement_end,
+    messages.RpcStart: ConnectionDecoder._on_rpc_start,
+    messages.RpcEnd: ConnectionDecoder._on_rpc_end,
+    messages.RpcNotification: ConnectionDecoder._on_stream_message,
 }
