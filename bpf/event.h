@@ -21,6 +21,7 @@ enum event_kind {
 	EVENT_TLS_SOCKET = 12,
 	EVENT_FAILURE = 13,
 	EVENT_SOCKET_ENDED = 14,
+	EVENT_STDIO = 15,
 };
 
 enum direction {
@@ -57,6 +58,7 @@ enum cut {
 #define ALPN_BYTES 32
 #define SNI_BYTES 256
 #define CIPHER_BYTES 48
+#define COMMAND_BYTES 256
 #define RANDOM_BYTES 32	       /* RFC 8446, section 4.1.2 */
 #define CGROUP_PATH_BYTES 1024 /* TRACE_CGROUP_PATH_LEN, kernel/cgroup/cgroup-internal.h */
 
@@ -126,6 +128,17 @@ struct event_failure {
 	__u8 local[16];
 	__u8 remote[16];
 	__u8 random[RANDOM_BYTES]; /* of the ClientHello; zeros: unknown */
+};
+
+/* Two processes of a started command are connected by the standard input and output of one of them, the server. */
+struct event_stdio {
+	struct event_opened opened; /* the client, with a header of its own */
+	__u64 input;		    /* inode numbers of the ways to the server and back */
+	__u64 output;
+	__u32 server_pid;
+	__u32 command_bytes; /* of `command`, the beginning of the server's command line */
+	char server_comm[COMM_BYTES];
+	char command[COMMAND_BYTES]; /* words, each ended by a zero byte */
 };
 
 /* Two directions belong to one connection: the header has the id of the written one, `reads` that of the read one. */
@@ -289,6 +302,8 @@ _Static_assert(sizeof(struct event_header) == 24, "event_header");
 _Static_assert(sizeof(struct event_opened) == 24 + 40 + COMM_BYTES + ALPN_BYTES + SNI_BYTES + CIPHER_BYTES,
 	       "event_opened");
 _Static_assert(sizeof(struct event_failure) == sizeof(struct event_opened) + 64 + RANDOM_BYTES, "event_failure");
+_Static_assert(sizeof(struct event_stdio) == sizeof(struct event_opened) + 24 + COMM_BYTES + COMMAND_BYTES,
+	       "event_stdio");
 _Static_assert(sizeof(struct event_data) == 24 + 24, "event_data");
 _Static_assert(sizeof(struct event_addresses) == 24 + 48, "event_addresses");
 _Static_assert(sizeof(struct event_paired) == 24 + 8, "event_paired");

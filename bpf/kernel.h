@@ -68,11 +68,18 @@ struct sock_common {
 	struct in6_addr skc_v6_rcv_saddr;
 };
 
+struct socket;
+
 struct sock {
 	struct sock_common __sk_common;
+	struct socket *sk_socket;
 	s32 sk_err;
 	u16 sk_type;
 	u16 sk_protocol; /* since 5.6 a field of its own */
+};
+
+struct unix_sock {
+	struct sock *peer;
 };
 
 struct tcp_sock {
@@ -118,6 +125,7 @@ struct path {
 
 struct super_block {
 	u32 s_dev;
+	u64 s_magic;
 };
 
 /* The time of change has had three forms: since 6.11 this one, before it the next two. */
@@ -152,6 +160,10 @@ struct socket {
 	struct sock *sk;
 };
 
+struct socket_alloc {
+	struct inode vfs_inode;
+};
+
 struct fdtable {
 	u32 max_fds;
 	struct file **fd;
@@ -179,6 +191,8 @@ struct linux_binprm {
 };
 
 struct mm_struct {
+	u64 arg_start;
+	u64 arg_end;
 	struct file *exe_file;
 };
 
@@ -192,6 +206,7 @@ struct task_struct {
 	void *stack;
 	struct mm_struct *mm;
 	struct pid *thread_pid;
+	struct task_struct *real_parent;
 	struct task_struct *parent; /* who traces it, if anyone does */
 	struct task_struct *group_leader;
 	struct files_struct *files;

@@ -236,6 +236,33 @@ enum watched {
 	MAYBE_WATCHED = 2, /* user space decides when it reads the process's first event */
 };
 
+/* The bytes that are written to a pipe, or to a Unix socket. */
+struct stdio_way {
+	u64 pair;
+	u32 direction;
+	u32 pad;
+};
+
+/* The standard input and output of a server, and who started it: see stdio.bpf.h. */
+struct stdio_pair {
+	u64 id;
+	u64 input; /* keys of `stdio_ways` */
+	u64 output;
+	u64 positions[DIRECTIONS];
+	u32 client_pid;
+	u32 client_uid; /* -1: unknown */
+	u32 client_inner_pid;
+	u32 server_pid;
+	u32 servers; /* how many processes have them as standard input and output */
+	u32 command_bytes;
+	u8 announced;
+	u8 is_other; /* 1: what passes are no messages */
+	u8 pad[2];
+	char client_comm[COMM_BYTES];
+	char server_comm[COMM_BYTES];
+	char command[COMMAND_BYTES];
+};
+
 /* Whether the processes of a cgroup are watched. */
 struct cgroup_choice {
 	u64 cgroup;  /* the key; see entries.bpf.h */

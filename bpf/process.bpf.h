@@ -287,25 +287,29 @@ int process_exec(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
+/* Whether the process of the caller, a thread that ends, has other threads. The tracepoint fires for each thread; `live` was
+ * decremented before (kernel/exit.c, do_exit). If it cannot be read, the end of the first thread counts as the end of the
+ * process. */
+static __always_inline int is_thread_left(const struct task_struct *task)
+{
+	u64 id = bpf_get_current_pid_tgid();
+	struct signal_struct *signal = 0;
+	s32 live = (u32)id != id >> 32;
+	if (types_are_reliable(task)) {
+		bpf_probe_read_kernel(&signal, sizeof(signal), &task->signal);
+		bpf_probe_read_kernel(&live, sizeof(live), &signal->live.counter);
+	}
+	return live != 0;
+}
+
 SEC("raw_tp/sched_process_exit")
 int process_exit(struct bpf_raw_tracepoint_args *ctx)
 {
 	u64 id = bpf_get_current_pid_tgid();
 	forget_thread(id);
 
-	/* The tracepoint fires for each thread; `live` was decremented before (kernel/exit.c, do_exit). If it
-	 * cannot be read, the end of the first thread counts as the end of the process. */
-	const struct task_struct *task = (const struct task_struct *)ctx->args[0];
 	const struct config *config = get_config();
-	struct signal_struct *signal = 0;
-	s32 live = (u32)id != id >> 32;
-	if (!config)
-		return 0;
-	if (types_are_reliable(task)) {
-		bpf_probe_read_kernel(&signal, sizeof(signal), &task->signal);
-		bpf_probe_read_kernel(&live, sizeof(live), &signal->live.counter);
-	}
-	if (live != 0)
+	if (!config || is_thread_left((const struct task_struct *)ctx->args[0]))
 		return 0;
 	forget_process(id >> 32, 0);
 	u32 pid = current_pid_tgid(config) >> 32;

@@ -12,6 +12,7 @@
 #ifndef SSLSNIFF_BCC
 #include "functions.bpf.h"
 #include "hold.bpf.h"
+#include "stdio.bpf.h"
 #endif
 
 /* For the test that compares them with sslsniff/core/wire.py. */
@@ -28,6 +29,7 @@ KEEP_TYPE(event_left_out);
 KEEP_TYPE(event_cgroup);
 KEEP_TYPE(event_tls_socket);
 KEEP_TYPE(event_failure);
+KEEP_TYPE(event_stdio);
 KEEP_TYPE(event_hit);
 KEEP_TYPE(event_stack);
 

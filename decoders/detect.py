@@ -18,6 +18,7 @@ from sslsniff.decoders.http1.http1_decoder import Http1Decoder
 from sslsniff.decoders.http1.start_lines import begins_otherwise
 from sslsniff.decoders.http2.http2_decoder import Http2Decoder
 from sslsniff.decoders.inner.websocket import WebSocketDecoder
+from sslsniff.decoders.json_rpc.rpc_call import JSON_RPC, PROTOCOLS
 from sslsniff.decoders.messages import Message, Side, Undecoded
 from sslsniff.decoders.opaque import OpaqueDecoder
 from sslsniff.decoders.preludes import NONE, SOCKS, Prelude, proxy_header, socks
@@ -28,6 +29,13 @@ _Switched = Callable[[Switch, list[Message]], None]
 _Factory = Callable[[bool, _Switched], Decoder]
 """Makes a decoder, from whether HTTP/2 frames are wanted and what to call at a switch."""
 
+
+def _json_rpc_decoder(frames: bool, switched: _Switched) -> Decoder:
+    from sslsniff.decoders.json_rpc.json_rpc_decoder import JsonRpcDecoder  # few captures have it
+
+    return JsonRpcDecoder()
+
+
 _DECODERS: dict[str, _Factory] = {
     HTTP1: lambda frames, switched: Http1Decoder(switched),
     HTTP2: lambda frames, switched: Http2Decoder(frames=frames),
@@ -35,6 +43,7 @@ _DECODERS: dict[str, _Factory] = {
     POSTGRESQL: lambda frames, switched: PostgresqlDecoder(),
     MYSQL: lambda frames, switched: MysqlDecoder(),
     REDIS: lambda frames, switched: RedisDecoder(),
+    JSON_RPC: _json_rpc_decoder,
 }
 
 _ALPN: dict[str, str] = {
@@ -252,6 +261,10 @@ class Detector:
         successor = Detector(alpn, frames=self._frames, database_found=self._database_found)
         if self._is_foreign or isinstance(self._decoder, OpaqueDecoder):
             successor._use(self._decoder or self._opaque)
+        elif self.protocol in PROTOCOLS:
+            successor._use(_DECODERS[JSON_RPC](False, self._switch_decoder))
+            for side in Side:
+                successor.gap(side, 1)
         elif alpn is not None:
             for side in Side:
                 successor.gap(side, 1)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from sslsniff.decoders.databases.statement import Statement
 from sslsniff.decoders.inner.models.model_call import ModelCall
+from sslsniff.decoders.json_rpc.rpc_call import RpcCall
 
 
 class Side(Enum):
@@ -322,6 +323,18 @@ class ServerSentEvent(StreamMessage):
 
 
 @dataclass(slots=True)
+class RpcNotification(StreamMessage):
+    """A notification by JSON-RPC, with its method; ``stream`` 0: it is of no call that is known."""
+
+    method: str = ""
+
+    @property
+    def protocol(self) -> str:
+        """See ``StreamMessage``."""
+        return "json-rpc"
+
+
+@dataclass(slots=True)
 class BodyTrailers:
     """Trailers inside a body, as gRPC-Web sends them; the body may continue."""
 
@@ -398,6 +411,26 @@ class TransactionChange:
     stream: int | None = None
 
 
+@dataclass(slots=True)
+class RpcStart:
+    """A side calls the other by JSON-RPC; ``call`` grows with its answer.
+
+    ``model_call``: the same call as one over HTTP would be, if it is of MCP.
+    """
+
+    stream: int
+    call: RpcCall
+    model_call: ModelCall | None = None
+
+
+@dataclass(slots=True)
+class RpcEnd:
+    """The answer to the call on ``stream`` came, or ``error`` ended it."""
+
+    stream: int
+    error: str | None = None
+
+
 Message = (
     RequestHead
     | ResponseHead
@@ -420,6 +453,9 @@ Message = (
     | StatementAnswer
     | StatementEnd
     | TransactionChange
+    | RpcStart
+    | RpcEnd
+    | RpcNotification
 )
 
 

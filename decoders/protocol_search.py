@@ -16,6 +16,8 @@ from sslsniff.decoders.http1.start_lines import begins_start
 from sslsniff.decoders.http2.frames import PREFACE
 from sslsniff.decoders.http2.sync import FrameSync
 from sslsniff.decoders.inner.websocket_proof import proof_rule
+from sslsniff.decoders.json_rpc.json_rpc_search import JsonRpcSearch
+from sslsniff.decoders.json_rpc.rpc_call import JSON_RPC
 from sslsniff.decoders.messages import Side
 
 HTTP1, HTTP2, WEBSOCKET = "http/1.1", "http/2", "websocket"
@@ -40,6 +42,7 @@ class ProtocolSearch:
         self._lines = bytearray()
         self._sync: FrameSync | None = FrameSync()
         self._databases = DatabaseSearch(side, may_be_inside=may_be_inside)
+        self._json_rpc = None if may_be_inside else JsonRpcSearch()
         self._chain = ChainSync(proof_rule(side)) if may_be_inside else None
         self._messages: list[ConsecutiveMessages] = []
         self._start_room = _WINDOW_BYTES + 1
@@ -72,6 +75,8 @@ class ProtocolSearch:
         database = self._databases.feed(data)
         if database is not None:
             return database
+        if self._json_rpc is not None and self._json_rpc.feed(data):
+            return JSON_RPC
         proofs: list[tuple[int, str]] = []
         end = self._message_begun(data)
         if end:

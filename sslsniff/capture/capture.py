@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from sslsniff.capture.holding.holder import Holder
     from sslsniff.capture.key_log_probes import KeyLogProbes
     from sslsniff.capture.served_hits import ServedHits
+    from sslsniff.capture.stdio.stdio_connections import StdioConnections
     from sslsniff.kernel.spill_file import Spill
 
 _WAIT_S = 0.1
@@ -62,6 +63,7 @@ class LiveCapture:
     ``served``: probes functions, too, whose hits it gets. Nothing is on the fast path then.
     ``key_log``: probes for secrets, which it gets.
     ``named``: processes whose ends are reported.
+    ``stdio``: show JSON-RPC between processes of the scope, too, that start each other.
 
     Times begin at the host's clock and then follow CLOCK_MONOTONIC, as in the BPF programs: they
     stay even if somebody sets the clock.
@@ -94,6 +96,7 @@ class LiveCapture:
         served: "ServedHits | None" = None,
         key_log: "KeyLogProbes | None" = None,
         named: Collection[int] = (),
+        stdio: bool = False,
     ) -> None:
         self.libraries: list[str] = ["unknown"]
         self.fast_path = FastPath()
@@ -118,6 +121,8 @@ class LiveCapture:
         self._reading = Records(memoryview(b""), 0, 0)
         """The batch that was read last; its position is the next record to handle."""
         self._named = set(named)
+        self._wants_stdio = stdio
+        self._stdio: StdioConnections | None = None
         self._skipped_bytes = 0
         """Plaintext that there was no time to decode."""
         self._pacing = PollPacing()
@@ -140,6 +145,8 @@ class LiveCapture:
             self._probes = Probes(loader, self._tables, self.libraries, self._note, self._key_log)
             self._closing.callback(self._probes.detach)
             self._probes.attach_tracepoints(follows_children=self._scope.follows_children)
+            if self._wants_stdio:
+                self._begin_stdio()
             self._containers = ProcessContainers(self._scope.cgroups, self._tables.decide_cgroup)
             self._containers.begin()
             self._tables.watch_processes()
@@ -175,6 +182,18 @@ class LiveCapture:
         self._closing.callback(loader.close)
         self._files.require()
         return loader
+
+    def _begin_stdio(self) -> None:
+        """See what processes write to each other's standard input and output."""
+        from sslsniff.capture.stdio.stdio_connections import LIBRARY, StdioConnections
+
+        self._probes.attach_stdio()
+        self.libraries.append(LIBRARY)
+        self._stdio = StdioConnections(
+            len(self.libraries) - 1,
+            self._tables.forget_stdio,
+            self._tables.stdio_positions,
+        )
 
     def _probe_files(self, loader: Loader) -> None:
         """Probe the files that are in use, and from now on those that processes map later."""
@@ -296,6 +315,8 @@ class LiveCapture:
         if is_whole:  # else what is missing in between has more causes than one
             for checked in self._open.final_positions(self.now_ns(), is_skipped):
                 yield from self._joiner.handle(checked)
+            if self._stdio is not None:
+                yield from self._stdio.final_positions(self.now_ns())
         self._report_shortcomings(is_whole=is_whole)
 
     def finish_analysis(self, is_over: Callable[[], bool]) -> None:
@@ -328,6 +349,8 @@ class LiveCapture:
     def _report_shortcomings(self, *, is_whole: bool) -> None:
         """Note what the BPF programs could not do and events do not show."""
         self._probes.report_misfits()
+        if self._stdio is not None and not self._stdio.servers:
+            self._note(self._stdio.describe())
         if lost := self._files.mappings.losses():
             self._note(f"{lost}: files of processes that ended meanwhile may not be watched")
         if left_out := self._files.seen.left_out:
@@ -377,9 +400,7 @@ class LiveCapture:
                 event = wire.parse(record, offset_ns)
                 if isinstance(event, events.Data):
                     self._note_bytes(event)
-                    joined = self._joiner.handle(event)
-                    # A tuple has data alone, as nearly always.
-                    yield from joined if type(joined) is tuple else self._endings.handle(joined)
+                    yield from self._pass(event)
                 else:
                     yield from self._handle(event)
                 if is_drained():
@@ -405,11 +426,22 @@ class LiveCapture:
             if isinstance(event, events.HandshakeEnded):
                 yield event
 
+    def _pass(self, event: events.Record) -> Iterable[events.Event]:
+        """Return what follows from an event of a connection whose directions may be apart."""
+        passed = self._stdio.handle(event) if self._stdio is not None else None
+        if passed is not None:
+            return passed
+        joined = self._joiner.handle(event)
+        # A tuple has data alone, as nearly always.
+        return joined if type(joined) is tuple else self._endings.handle(joined)
+
     def _handle(self, record: events.Record) -> Iterable[events.Event]:
         """Return the events that follow from a record."""
         event = self._containers.handle(record)
         if event is None:
             return ()
+        if isinstance(event, events.Opened) and self._stdio is not None and event.peer is not None:
+            return self._stdio.begin(event)
         self._unseen.handle(event)
         if isinstance(event, events.TlsSocket):
             return ()
@@ -422,7 +454,7 @@ class LiveCapture:
         if isinstance(event, events.Exited):
             self._may_have_ended = True
         self._open.remember(event)
-        return self._endings.handle(self._joiner.handle(event))
+        return self._pass(event)
 
     def _note_alert(self, failure: events.Failure) -> None:
         """Note an alert after data as the end of its connection."""

@@ -27,6 +27,7 @@ _LAYOUT = struct.Struct("<I26iI")
 _CONNECTION_KEY = struct.Struct("<QQ")
 _CGROUP_CHOICE = struct.Struct("<QI4x")
 _CONNECTION = struct.Struct("<QQQQQQQQQQBBBBBBBBBB2xIi4x")
+_STDIO_PAIR = struct.Struct("<QQQQQIIIIIIBB2x16s16s256s4x")
 _U32 = struct.Struct("<I")
 _U64 = struct.Struct("<Q")
 _COMM_BYTES = 16
@@ -226,6 +227,19 @@ class Tables:
     def forget(self, pid: int, object_address: int) -> None:
         """Delete a connection whose process has ended."""
         self._loader.delete("connections", _CONNECTION_KEY.pack(object_address, pid))
+
+    def stdio_positions(self, connection: int) -> tuple[int, int] | None:
+        """Return the bytes read and written by standard input and output; None: it has ended."""
+        value = self._loader.lookup("stdio_pairs", _U64.pack(connection), _STDIO_PAIR.size)
+        if value is None:
+            return None
+        _, _, _, read, written, *_ = _STDIO_PAIR.unpack(value)
+        return read, written
+
+    def forget_stdio(self, ways: Collection[int]) -> None:
+        """Look no more at what passes on ``ways``, pipes or sockets."""
+        for way in ways:
+            self._loader.delete("stdio_ways", _U64.pack(way))
 
     def losses(self) -> list[Loss]:
         """Return what was lost, by cause."""

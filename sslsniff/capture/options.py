@@ -108,9 +108,17 @@ MOST_CPU = value(
     is_number=True,
 )
 
+STDIO = flag(
+    "--stdio",
+    "with COMMAND: also JSON-RPC, as of MCP, that its processes speak by standard input and output",
+    group=Group.WHAT,
+    is_usual=True,
+    needs_probes=True,
+)
+
 SELECTING = (PID, COMM, UID, LIB, CONTAINER, CGROUP, UNIT)
 """Options that say which processes to watch."""
-WHAT = (ALL, PID, CHILDREN, COMM, UID, CONTAINER, UNIT, CGROUP, LIB, SAMPLE, MOST_CPU)
+WHAT = (ALL, PID, CHILDREN, COMM, UID, CONTAINER, UNIT, CGROUP, LIB, STDIO, SAMPLE, MOST_CPU)
 
 ENGINE = choice(
     "--engine",

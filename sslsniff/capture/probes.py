@@ -68,6 +68,12 @@ class Probes:
                 self._detaches.append(self._loader.attach_raw_tracepoint(*each))
             self._detaches += detaches
 
+    def attach_stdio(self) -> None:
+        """See what processes write to standard input and output. Raises ``KernelError``."""
+        from sslsniff.capture.stdio import stdio_connections
+
+        self._detaches += stdio_connections.attach(self._loader)
+
     def attach(self, path: str, file: int, libraries: Iterable[ProbedLibrary]) -> bool:
         """Place the probes of the ``libraries`` in an open file, called ``path`` in messages.
 

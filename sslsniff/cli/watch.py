@@ -23,6 +23,7 @@ from sslsniff.capture.options import (
     RING_SIZE,
     SAMPLE,
     SPILL,
+    STDIO,
     UID,
     UNIT,
 )
@@ -150,6 +151,7 @@ def watch(arguments: Sequence[str]) -> int:
             served=served or tasks,
             key_log=key_log,
             named=asked[PID],
+            stdio=asked[STDIO],
         )
         _import_other_modules(asked)
         from sslsniff.cli.pump import pump

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from sslsniff.core.endings import ConnectionEnding
 from sslsniff.core.handshakes import HandshakeFacts, SocketEnding
 from sslsniff.core.losses import LossCause
-from sslsniff.core.model import Address, Container, Direction
+from sslsniff.core.model import Address, Container, Direction, Peer
 from sslsniff.decoders.messages import Side
 
 
@@ -28,6 +28,7 @@ class EventKind(IntEnum):
     TLS_SOCKET = 12
     FAILURE = 13
     SOCKET_ENDED = 14
+    STDIO = 15
 
 
 class Opened(NamedTuple):
@@ -41,7 +42,8 @@ class Opened(NamedTuple):
     ``half``: the direction, if this is only one direction of a connection; else None. The other
     direction has an event of its own, and ``libraries.rustls.joiner`` joins them.
     ``cgroup``: the id of the process's cgroup v2. ``container_pid``, ``machine``: see
-    ``model.Process``.
+    ``model.Process``. ``peer``: see ``model.Connection``. ``ways``: the kernel's numbers of the two
+    pipes or sockets that lead to such a peer and back.
     """
 
     time_ns: int
@@ -65,6 +67,8 @@ class Opened(NamedTuple):
     container_pid: int | None = None
     container: Container | None = None
     machine: str | None = None
+    peer: Peer | None = None
+    ways: tuple[int, ...] = ()
 
 
 class Data(NamedTuple):

@@ -170,6 +170,7 @@ class Flows:
             tls_version=event.tls_version,
             cipher=event.cipher,
             tls=event.tls,
+            peer=event.peer,
         )
         self._connections[event.connection] = connection
         self._listener.opened(connection, event.time_ns)

@@ -14,9 +14,11 @@ from typing import NamedTuple, Self
 from sslsniff.core.endings import ConnectionEnding, ExchangeEnding
 from sslsniff.core.handshakes import HandshakeEnd, HandshakeFacts
 from sslsniff.core.losses import LossCause
+from sslsniff.core.short_command import short_command
 from sslsniff.core.tree_place import TreePlace
 from sslsniff.decoders.databases.statement import Statement
 from sslsniff.decoders.inner.models.model_call import ModelCall
+from sslsniff.decoders.json_rpc.rpc_call import RpcCall
 from sslsniff.decoders.messages import Header, Headers, Omitted, Side, StreamMessage
 
 # RFC 3986 section 3.2, without user information, which HTTP does not have (RFC 9110, 4.2.4).
@@ -110,6 +112,24 @@ def this_machine() -> str:
     return socket.gethostname()
 
 
+class Peer(NamedTuple):
+    """The process at the other end of a connection that is no socket's; ``command``: its words."""
+
+    pid: int
+    comm: str
+    command: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """What people know a started program by: ``python server.py``, without its options."""
+        return " ".join(short_command(self.command)) or self.comm or "?"
+
+    @property
+    def without_options(self) -> Self:
+        """The same without what may be a secret in its command line."""
+        return self._replace(command=short_command(self.command))
+
+
 class NotProbed(NamedTuple):
     """A TLS library that watched processes use, but whose traffic is not shown, and why.
 
@@ -155,6 +175,7 @@ class Connection:
     ``bytes_read``, ``bytes_written``: plaintext, with missing bytes. ``tls``: false for plaintext.
     ``evictions``: of its decoder, to free memory. ``left_out``: by sampling, before its end.
     ``ending``: what is known of its end; None: nothing.
+    ``peer``: the other process, where both are connected by its standard input and output.
     """
 
     id: str
@@ -177,6 +198,7 @@ class Connection:
     role_is_inferred: bool = False
     left_out: bool = False
     ending: ConnectionEnding | None = None
+    peer: Peer | None = None
 
     @property
     def scheme(self) -> str:
@@ -334,7 +356,7 @@ class Exchange:
     ``sent_ns``: when the request was complete. ``first_byte_ns``: when the response began.
     ``warnings``: framing that another reader may read differently (request smuggling).
     ``omitted``: header fields that are not stored. ``model_call``: by a client of models or MCP.
-    ``statement``: to a database, without request and response.
+    ``statement``: to a database, ``rpc``: by JSON-RPC; both without request and response.
     ``place``: that of its end in Kafka, ``TOPIC/PARTITION/OFFSET/NUMBER``; no other has the same.
     ``tree``: where it is in the tree of its request; None: trees are not asked for.
     """
@@ -355,6 +377,7 @@ class Exchange:
     omitted: Omitted | None = None
     model_call: ModelCall | None = None
     statement: Statement | None = None
+    rpc: RpcCall | None = None
     place: str | None = None
     tree: TreePlace | None = None
     ending: ExchangeEnding | None = None

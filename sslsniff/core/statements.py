@@ -78,7 +78,9 @@ def _milliseconds(span_ns: int | None) -> float | None:
 
 
 def method_of(exchange: Exchange) -> str | None:
-    """Return the method of a request, or the first word of a statement."""
+    """Return the method of a request or of a call by JSON-RPC, or a statement's first word."""
+    if exchange.rpc is not None:
+        return exchange.rpc.method
     if exchange.statement is not None:
         return operation_of(exchange.statement)
     return exchange.request.method if exchange.request is not None else None

@@ -31,7 +31,7 @@ from sslsniff.core.events import (
 )
 from sslsniff.core.handshakes import SocketEnding
 from sslsniff.core.losses import LossCause
-from sslsniff.core.model import Address
+from sslsniff.core.model import Address, Peer
 from sslsniff.decoders.messages import Side
 
 HEADER = struct.Struct("<HBBIQQ")
@@ -47,12 +47,15 @@ SOCKET_ENDED = struct.Struct("<HBBIQQQB7x")
 LEFT_OUT = HEADER
 CGROUP = struct.Struct("<HBBIQQQ1024s")
 FAILURE = struct.Struct(f"<{OPENED.size}siiiB3xQHHH2x16s16s32s")
+STDIO = struct.Struct(f"<{OPENED.size}sQQII16s256s")
 TLS_SOCKET = struct.Struct("<QQQQQIIHHHBBII16s16sBBBBB3x16s16s16s320s1032s")
 """``struct tls_socket``, which follows the header and the socket in its event."""
 
 _SOCKET = struct.Struct("<Q")
 _RECORD_HEADER_BYTES = 5  # RFC 8446, section 5.1
 _NOTED_SEND = struct.Struct("<16sQQ")
+
+_UNKNOWN_UID = 0xFFFFFFFF
 
 _HALVES = (None, *DIRECTIONS)
 _ROLES = (None, Side.CLIENT, Side.SERVER)
@@ -314,6 +317,15 @@ def _parse_failure(record: memoryview, clock_offset_ns: int) -> Failure:
     )
 
 
+def _parse_stdio(record: memoryview, clock_offset_ns: int) -> Opened:
+    _, *ways, pid, command_bytes, comm, command = STDIO.unpack_from(record)
+    opened = _parse_opened(record, clock_offset_ns)
+    words = os.fsdecode(command[:command_bytes]).removesuffix("\0").split("\0")
+    peer = Peer(pid, _text(comm) or "", tuple(words) if command_bytes else ())
+    uid = None if opened.uid == _UNKNOWN_UID else opened.uid
+    return opened._replace(tls=False, uid=uid, peer=peer, ways=tuple(ways))
+
+
 _PARSERS: dict[int, Callable[[memoryview, int], Record]] = {
     EventKind.OPENED.value: _parse_opened,
     EventKind.DATA.value: _parse_data,
@@ -328,6 +340,7 @@ _PARSERS: dict[int, Callable[[memoryview, int], Record]] = {
     EventKind.TLS_SOCKET.value: _parse_tls_socket,
     EventKind.FAILURE.value: _parse_failure,
     EventKind.SOCKET_ENDED.value: _parse_socket_ended,
+    EventKind.STDIO.value: _parse_stdio,
 }
 
 

@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar
 from sslsniff.core.endings import ConnectionEnding
 from sslsniff.core.handshakes import SocketEnding
 from sslsniff.core.losses import LossCause
-from sslsniff.core.model import Connection, Container, Direction, Process
+from sslsniff.core.model import Connection, Container, Direction, Peer, Process
 from sslsniff.decoders.messages import Side
 
 _MARK = '{"sslsniff": 1'
@@ -79,6 +79,7 @@ class Described:
     """Whether the connection had TLS on the wire."""
     container: Container | None = None
     container_pid: int | None = None
+    peer: Peer | None = None
     lost: Lost | None = None
     """Gap before this part, in a comment that was parsed."""
 
@@ -122,6 +123,7 @@ class Described:
             tls=connection.tls,
             container=process.container,
             container_pid=process.container_pid,
+            peer=connection.peer,
         )
 
     def text(self, lost: Lost | None = None) -> str:
@@ -132,6 +134,8 @@ class Described:
             f"{self.role.value if self.role else f'perhaps {self.plays.value}'} by {self.library}",
             *(fact for fact in (self.tls_version, self.cipher, self.sni, self.alpn) if fact),
         ]
+        if self.peer is not None:
+            facts.append(f"with {self.peer.label}[{self.peer.pid}]")
         if not self.tls:
             facts.append("without TLS on the wire")
         if not self.from_start:
@@ -151,6 +155,7 @@ class Described:
         values["role"] = self.role.value if self.role else None
         values["plays"] = self.plays.value
         values["container"] = self.container and self.container._asdict()
+        values["peer"] = self.peer and self.peer._asdict()
         if lost is not None:
             facts.append(f"{lost.missing} bytes before it were not captured ({lost.cause.value})")
             values["lost"] = lost.as_json()
@@ -249,6 +254,7 @@ def parse(comments: tuple[str, ...]) -> Note | None:
 
 def _described(values: dict[str, Any]) -> Described:
     container = _optional(values, "container", dict)
+    peer = _optional(values, "peer", dict)
     return Described(
         connection=_checked(values["connection"], str),
         part=_checked(values["part"], int),
@@ -271,12 +277,22 @@ def _described(values: dict[str, Any]) -> Described:
         tls=_checked(values.get("tls", True), bool),
         container=_container(container) if container is not None else None,
         container_pid=_optional(values, "container_pid", int),
+        peer=_peer(peer) if peer is not None else None,
         lost=_lost(values["lost"]) if "lost" in values else None,
     )
 
 
 def _container(values: dict[str, Any]) -> Container:
     return Container(*(_optional(values, name, str) for name in Container._fields))
+
+
+def _peer(values: dict[str, Any]) -> Peer:
+    words = _checked(values["command"], list)
+    return Peer(
+        _checked(values["pid"], int) & 0xFFFFFFFF,
+        _checked(values["comm"], str),
+        tuple(_checked(word, str) for word in words),
+    )
 
 
 def _lost(values: dict[str, Any]) -> Lost:

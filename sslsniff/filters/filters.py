@@ -21,6 +21,7 @@ from typing import AnyStr
 
 from sslsniff.core.errors import FilterError
 from sslsniff.core.model import Address, Exchange, Process, Request, Response
+from sslsniff.core.rpc_calls import shown_call
 from sslsniff.core.statements import method_of
 from sslsniff.decoders.content import codings
 from sslsniff.decoders.messages import Header
@@ -159,18 +160,20 @@ def _statements(exchange: Exchange) -> Iterable[str]:
 
 
 def _urls(exchange: Exchange) -> Iterable[str]:
-    """Return the URL of a request, or the text of a statement."""
+    """Return the URL of a request, the text of a statement, or what is called by JSON-RPC."""
+    if exchange.rpc is not None:
+        return (shown_call(exchange.rpc, is_whole=True),)
     return _statements(exchange) if exchange.request is None else (exchange.request.url,)
 
 
 def _has_error(exchange: Exchange) -> bool:
-    """Return whether it ended early, or is a statement that failed."""
-    statement = exchange.statement
-    return exchange.error is not None or (statement is not None and statement.error is not None)
+    """Return whether it ended early, or is a statement or a call by JSON-RPC that failed."""
+    failed = (exchange.statement, exchange.rpc)
+    return exchange.error is not None or any(each and each.error is not None for each in failed)
 
 
 def _is_answered(exchange: Exchange) -> bool:
-    if exchange.statement is not None:
+    if exchange.statement is not None or exchange.rpc is not None:
         return exchange.first_byte_ns is not None
     return exchange.response is not None
 

@@ -81,8 +81,13 @@ def token_counts(usage: Object) -> Iterator[str]:
 
 
 def _run(run: RunPlace) -> Object:
-    tools_ms = None if run.tools_ns is None else pieces.milliseconds(run.tools_ns)
-    return {"id": run.run, "position": run.position, "tools": run.tools, "tools_ms": tools_ms}
+    return {
+        "id": run.run,
+        "position": run.position,
+        "tools": run.tools,
+        "tools_ms": None if run.tools_ns is None else pieces.milliseconds(run.tools_ns),
+        "mcp_ms": None if run.mcp_ns is None else pieces.milliseconds(run.mcp_ns),
+    }
 
 
 def run_text(run: Object) -> str:
@@ -90,7 +95,10 @@ def run_text(run: Object) -> str:
     shown = f"{run['id']}, call {run['position']}"
     if run["tools_ms"] is None:
         return shown
-    return f"{shown}, after {', '.join(run['tools'])} ({pieces.duration(run['tools_ms'] * 1e6)})"
+    took = pieces.duration(run["tools_ms"] * 1e6)
+    if run.get("mcp_ms") is not None:
+        took += f", {pieces.duration(run['mcp_ms'] * 1e6)} of it by MCP"
+    return f"{shown}, after {', '.join(run['tools'])} ({took})"
 
 
 def amount_of(call: ModelCall) -> float | None:

@@ -26,6 +26,7 @@ from sslsniff.model_calls.conversations import (
     digests,
     new_turns,
 )
+from sslsniff.model_calls.tool_uses import ToolUses
 
 _MOST_ANSWERS = 10_000
 _NAMES_ANSWERS = "openai.responses"
@@ -63,9 +64,13 @@ class _Answer:
 
 
 class Runs:
-    """Says of each call of a model where it belongs; they come in the order of their ends."""
+    """Says of each call of a model where it belongs; they come in the order of their ends.
 
-    def __init__(self) -> None:
+    ``uses``: the calls of tools by MCP that came before them.
+    """
+
+    def __init__(self, uses: ToolUses | None = None) -> None:
+        self._uses = uses or ToolUses()
         self._numbers = itertools.count(1)
         self._answers: OrderedDict[Digest, list[_Answer]] = OrderedDict()
         self._count = 0
@@ -76,13 +81,16 @@ class Runs:
         run = _Run(next(self._numbers)) if before is None else before.run
         run.calls += 1
         tools: tuple[str, ...] = ()
-        tools_ns = None
+        tools_ns = mcp_ns = None
         if before is not None and not before.is_continued:
             before.is_continued = True
             tools = _tools_between(before, call)
-            tools_ns = span_ns(before.ended_ns or 0, exchange.started_ns) if tools else None
+            if tools and before.ended_ns:
+                between = (before.ended_ns, exchange.started_ns)
+                tools_ns = span_ns(*between)
+                mcp_ns = self._uses.between(exchange, tools, *between)
         self._remember(exchange, call, run)
-        return RunPlace(run.number, run.calls, tools, tools_ns)
+        return RunPlace(run.number, run.calls, tools, tools_ns, mcp_ns)
 
     def _continued(self, exchange: Exchange, call: ModelCall) -> _Answer | None:
         """Return the answer that a call continues: that after the most messages."""

@@ -10,10 +10,12 @@ from sslsniff.core.model import Chunk, Connection, Direction, Handshake
 from sslsniff.core.roles import assume_role
 from sslsniff.decoders.databases.database_search import MYSQL, POSTGRESQL, REDIS
 from sslsniff.decoders.detect import Detector
+from sslsniff.decoders.json_rpc.rpc_call import PROTOCOLS as JSON_RPC_PROTOCOLS
 from sslsniff.decoders.messages import Side
 from sslsniff.decoders.preludes import NONE, SOCKS, credentials
 from sslsniff.redaction.http1_redactor import Http1Redactor
 from sslsniff.redaction.http2_redactor import Http2Redactor
+from sslsniff.redaction.json_rpc_redactor import JsonRpcRedactor
 from sslsniff.redaction.pending_bytes import PendingBytes
 from sslsniff.redaction.rules import Rules
 from sslsniff.redaction.websocket_redactor import WebSocketRedactor
@@ -310,11 +312,12 @@ class _Redaction:
             self._protocol_redactor = make(self._by_side(), self._rules)
 
 
-_REDACTORS: dict[str, type[Http1Redactor | Http2Redactor | _OpaqueRedactor]] = {
+_REDACTORS: dict[str, type[Http1Redactor | Http2Redactor | JsonRpcRedactor | _OpaqueRedactor]] = {
     "http/1.1": Http1Redactor,
     "http/2": Http2Redactor,
     "websocket": _OpaqueRedactor,  # joined in its middle: its extensions are not known
     **dict.fromkeys((POSTGRESQL, MYSQL, REDIS), _DatabaseRedactor),
+    **dict.fromkeys(JSON_RPC_PROTOCOLS, JsonRpcRedactor),
 }
 _SWITCHES: dict[str, type[Http2Redactor | WebSocketRedactor | _OpaqueRedactor]] = {
     "h2c": Http2Redactor,
@@ -341,6 +344,8 @@ class Redactor:
     def opened(self, connection: Connection, time_ns: int) -> None:
         """See ``flows.Listener``."""
         self._open[connection.id] = _Redaction(connection, self._rules, self._listener)
+        if connection.peer is not None:
+            connection.peer = connection.peer.without_options
         self._listener.opened(connection, time_ns)
 
     def chunk(self, chunk: Chunk) -> None:

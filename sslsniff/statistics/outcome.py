@@ -3,7 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from sslsniff.core.model import TLS_PROTOCOL, Address, Exchange
+from sslsniff.core import rpc_calls
+from sslsniff.core.model import TLS_PROTOCOL, Address, Connection, Exchange, Peer
 from sslsniff.core.sink import CAPTURE_ENDED
 from sslsniff.core.statements import (
     method_of,
@@ -14,6 +15,7 @@ from sslsniff.core.statements import (
     without_literals,
 )
 from sslsniff.decoders.databases.statement import Statement
+from sslsniff.decoders.json_rpc.rpc_call import RpcCall
 from sslsniff.forms.grpc_calls import call_of
 from sslsniff.forms.text import pieces
 from sslsniff.statistics.model_totals import CallFigures
@@ -98,36 +100,43 @@ class Outcome(NamedTuple):
         """Return the figures of an exchange that ended."""
         request, response = exchange.request, exchange.response
         connection = exchange.connection
-        process, server = connection.process, _shown(connection.server)
+        process, server = connection.process, _server(connection)
         error, call, grpc = exchange.error, exchange.model_call, call_of(exchange)
-        statement = exchange.statement
-        start_ns = exchange.started_ns if request is not None or statement is not None else None
+        statement, rpc = exchange.statement, exchange.rpc
+        is_begun = any(each is not None for each in (request, statement, rpc))
+        start_ns = exchange.started_ns if is_begun else None
         end_ns = None if _is_unfinished(error) else exchange.ended_ns
         grpc_status = grpc.status if grpc else None
         status: int | str | None = response.status if response else None
         if statement is not None:
             is_answered = exchange.first_byte_ns is not None
             status = status_of(statement, error, is_answered=is_answered)
+        if rpc is not None:
+            is_answered = exchange.first_byte_ns is not None
+            status = rpc_calls.status_of(rpc, error, is_answered=is_answered)
         return cls(
             time_ns=exchange.started_ns // 1000 * 1000,
             duration_ns=pieces.rounded_span_ns(start_ns, end_ns),
             first_byte_ns=pieces.rounded_span_ns(start_ns, exchange.first_byte_ns),
             host=_host(request.host_and_port if request else None) or server,
-            path=statement_pattern(statement, process.comm if process.is_known else None, server)
-            if statement
-            else _path(request.target if request else None, exchange.protocol),
+            path=_pattern(statement, rpc, process.comm if process.is_known else None, server)
+            or _path(request.target if request else None, exchange.protocol),
             method=_cut(method_of(exchange)),
             status=status,
             protocol=exchange.protocol[:_MOST_CHARACTERS],
             comm=process.comm if process.is_known else None,
             pid=process.pid if process.is_known else None,
-            request_bytes=request.body.size if request else 0,
-            response_bytes=response.body.size if response else 0,
+            request_bytes=request.body.size if request else _asked_bytes(rpc),
+            response_bytes=response.body.size if response else _answered_bytes(rpc),
             missing_bytes=exchange.missing_bytes,
             error=_error(
                 error,
                 grpc_status.name if grpc_status and grpc_status.code else None,
-                call.error if call else statement.error if statement else None,
+                _first(
+                    rpc and rpc_calls.failure(rpc),
+                    call and call.error,
+                    statement and statement.error,
+                ),
             ),
             is_open=error == CAPTURE_ENDED,
             model=_cut((call.answered_by or call.model) if call else None),
@@ -177,15 +186,20 @@ class Outcome(NamedTuple):
 
         Raises ``KeyError``, ``TypeError`` or ``ValueError`` if it is none.
         """
-        request, response, server = line["request"], line["response"], _shown_object(line["server"])
+        request, response = line["request"], line["response"]
+        server = _shown_object(line["server"], line.get("peer"))
         error, call, grpc = line["error"], line.get("llm"), line.get("grpc")
         db, run = line.get("db"), call.get("run") if call else None
         statement = statement_of(db) if db else None
+        rpc = rpc_calls.rpc_of(line["rpc"], line["protocol"]) if line.get("rpc") else None
         status: int | str | None = response["status"] if response else None
+        is_answered = line["first_byte_ms"] is not None
         if statement is not None:
-            is_answered = line["first_byte_ms"] is not None
             status = status_of(statement, error, is_answered=is_answered)
-        spans = (line["duration_ms"], line["first_byte_ms"]) if request or db else (None, None)
+        if rpc is not None:
+            status = rpc_calls.status_of(rpc, error, is_answered=is_answered)
+        is_begun = request or db or rpc
+        spans = (line["duration_ms"], line["first_byte_ms"]) if is_begun else (None, None)
         if _is_unfinished(error):
             spans = None, spans[1]
         return cls(
@@ -196,23 +210,26 @@ class Outcome(NamedTuple):
                 (request["authority"] or _first_host(request["headers"])) if request else None
             )
             or server,
-            path=statement_pattern(statement, line["comm"], server)
-            if statement
-            else path_pattern(request["target"] if request else None),
+            path=_pattern(statement, rpc, line["comm"], server)
+            or path_pattern(request["target"] if request else None),
             method=_cut(
-                operation_of(statement) if statement else request["method"] if request else None
+                _first(
+                    rpc and rpc.method,
+                    statement and operation_of(statement),
+                    request and request["method"],
+                )
             ),
             status=status,
             protocol=line["protocol"][:_MOST_CHARACTERS],
             comm=line["comm"],
             pid=line["pid"],
-            request_bytes=request["body"]["size"] if request else 0,
-            response_bytes=response["body"]["size"] if response else 0,
+            request_bytes=request["body"]["size"] if request else _asked_bytes(rpc),
+            response_bytes=response["body"]["size"] if response else _answered_bytes(rpc),
             missing_bytes=line["missing_bytes"],
             error=_error(
                 error,
                 grpc["status_name"] if grpc and grpc["status"] else None,
-                call["error"] if call else db["error"] if db else None,
+                _first(rpc and rpc_calls.failure(rpc), call and call["error"], db and db["error"]),
             ),
             is_open=error == CAPTURE_ENDED,
             model=_cut((call["response_model"] or call["model"]) if call else None),
@@ -244,6 +261,28 @@ def statement_pattern(statement: Statement, comm: str | None, server: str | None
 
 def _raw_path(target: str | None, statement: Statement | None) -> str | None:
     return raw_path(target) if statement is None else shortened(shown_statement(statement))
+
+
+def _pattern(
+    statement: Statement | None, rpc: RpcCall | None, comm: str | None, server: str | None
+) -> str | None:
+    """Return what calls alike have in common; None of what has a path."""
+    if statement is not None:
+        return statement_pattern(statement, comm, server)
+    return None if rpc is None else (rpc.name or rpc.method)[:_MOST_CHARACTERS]
+
+
+def _asked_bytes(rpc: RpcCall | None) -> int:
+    return 0 if rpc is None else rpc.request_bytes
+
+
+def _answered_bytes(rpc: RpcCall | None) -> int:
+    return 0 if rpc is None else rpc.response_bytes
+
+
+def _first(*texts: Any) -> str | None:
+    """Return the first text that is there."""
+    return next(filter(None, texts), None)
 
 
 def _is_unfinished(error: str | None) -> bool:
@@ -278,11 +317,16 @@ def _cut_host(sni: str | None) -> str | None:
     return sni[:_MOST_HOST_CHARACTERS] if sni else None
 
 
-def _shown(address: Address | None) -> str | None:
-    return None if address is None else str(address)
+def _server(connection: Connection) -> str | None:
+    """Return the server's address, or the program that serves by standard input and output."""
+    if connection.peer is not None:
+        return _cut(connection.peer.label)
+    return None if connection.server is None else str(connection.server)
 
 
-def _shown_object(address: dict[str, Any] | None) -> str | None:
+def _shown_object(address: dict[str, Any] | None, peer: dict[str, Any] | None = None) -> str | None:
+    if peer is not None:
+        return _cut(Peer(peer["pid"], peer["comm"], tuple(peer["command"])).label)
     return None if address is None else str(Address(address["ip"], address["port"]))
 
 

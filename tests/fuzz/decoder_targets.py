@@ -12,11 +12,20 @@ with atheris.instrument_imports(include=["sslsniff.decoders"]):
     from sslsniff.decoders.detect import Detector
     from sslsniff.decoders.http2.hpack import HpackDecoder
     from sslsniff.decoders.inner.inner_protocols import InnerProtocols
+    from sslsniff.decoders.json_rpc.json_rpc_decoder import JsonRpcDecoder
     from sslsniff.decoders.sender_guess import guess_sender, starts_message
     from tests.unit.decoders.wires import END, C, S, Step, merge, run
 
 from sslsniff.decoders.decoder import Decoder
-from sslsniff.decoders.messages import BodyTrailers, Headers, Message, StreamMessage, Undecoded
+from sslsniff.decoders.messages import (
+    BodyTrailers,
+    Headers,
+    Message,
+    RpcEnd,
+    RpcStart,
+    StreamMessage,
+    Undecoded,
+)
 
 _INSIDE = StreamMessage | BodyTrailers
 _CODINGS = ("gzip", "deflate", "br", "zstd", "gzip, br")
@@ -83,6 +92,16 @@ def _databases(data: bytes) -> None:
             assert not decoder.open
 
 
+def _json_rpc(data: bytes) -> None:
+    """Each byte is reported at most once, and each call ends."""
+    steps, size = _steps(data)
+    for size_of_pieces in (size, 1 << 30):
+        messages = run(JsonRpcDecoder(), steps, size_of_pieces)
+        assert _lost(messages) <= sum(len(sent) for _, sent in steps if isinstance(sent, bytes))
+        started = {each.stream for each in messages if isinstance(each, RpcStart)}
+        assert started == {each.stream for each in messages if isinstance(each, RpcEnd)}
+
+
 def _hpack(data: bytes) -> None:
     decoder = HpackDecoder()
     for _ in range(2):
@@ -102,6 +121,7 @@ TARGETS = {
     "detect": _detect,
     "carried": _carried,
     "databases": _databases,
+    "json_rpc": _json_rpc,
     "hpack": _hpack,
     "content": _content,
 }

@@ -6,6 +6,7 @@ from tests.fuzz.debug_info_seeds import debug_info_seeds
 from tests.unit.core.test_fast_path import addresses, opened
 from tests.unit.decoders.databases import test_mysql, test_postgresql, test_redis
 from tests.unit.decoders.databases.database_wires import MY_LOGIN, PG_LOGIN
+from tests.unit.decoders.json_rpc import test_json_rpc
 from tests.unit.decoders.wires import C, Step, frame
 from tests.unit.kernel.ring import laid_out
 
@@ -82,6 +83,7 @@ SEEDS: dict[str, list[bytes]] = {
         b"\1" + _REQUEST + _GRPC_WEB,
         b"\7" + _UPGRADE.replace(b"h2c", b"websocket") + _WEBSOCKET,
     ],
+    "json_rpc": [b"\3" + _joined(wire) for wire, _ in test_json_rpc.CASES.values()],
     "databases": [
         b"\0" + _joined([*login, *steps])
         for login, cases in (

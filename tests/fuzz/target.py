@@ -13,6 +13,7 @@ _MODULES = {
         "detect",
         "carried",
         "databases",
+        "json_rpc",
         "hpack",
         "content",
     ),

@@ -1,7 +1,7 @@
 """``make test-kernels``: the live tests on other kernels; writes the table of docs/kernels.md.
 
 ``python -m tests.kernels [SUITE ...]``; with suites, only theirs. With ``--brief``, as in ``make
-test``, two tests on the oldest kernel, and nothing is written.
+test``, three tests on the oldest kernel, and nothing is written.
 """
 
 import argparse

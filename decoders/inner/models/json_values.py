@@ -5,6 +5,8 @@ from typing import Any
 
 Object = dict[str, Any]
 
+NESTED = "(nested too deeply)"
+"""Stands for JSON text that cannot be shown."""
 _MOST_VALUES = 200_000
 """Values of a document, by the marks between them: as Python's objects they take some 25 MB."""
 
@@ -19,14 +21,20 @@ def parse_json(data: bytes) -> Any:
 
 
 def as_json(value: object) -> str:
-    """Return a value as JSON text: a text stays as it is, nothing is empty."""
+    """Return a value as JSON text: a text stays as it is, nothing is empty.
+
+    orjson reads values that are nested more deeply (1024) than it writes (254).
+    """
     if isinstance(value, str):
         return value
     if value is None:
         return ""
     import orjson
 
-    return orjson.dumps(value).decode()
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:
+        return NESTED
 
 
 def text(value: Any, *names: str) -> str | None:

@@ -85,13 +85,15 @@ class RunPlace(NamedTuple):
     """Where a call belongs: the ``position``-th of the ``run``, both counted from 1.
 
     ``tools``: those that ran between the answer before it and this call, and had ``tools_ns`` for
-    that; None if that is not known, or none ran.
+    that; None if that is not known, or none ran. ``mcp_ns``: how much of it servers of MCP worked
+    for the process, as it saw it; None if no such call of these tools was seen.
     """
 
     run: int
     position: int
     tools: tuple[str, ...] = ()
     tools_ns: int | None = None
+    mcp_ns: int | None = None
 
 
 @dataclass(slots=True)

@@ -132,6 +132,18 @@ def _secrets_can_be_written(asked: Asked) -> str | None:
     return None
 
 
+def _stdio_is_of_a_command(asked: Asked) -> str | None:
+    if not asked[capture.STDIO]:
+        return None
+    if not asked.command:
+        return "--stdio is of the processes that a command starts: add -- COMMAND"
+    if _is_selected(asked) or not asked[capture.CHILDREN]:
+        return "--stdio is of all processes that COMMAND starts: leave out what selects others"
+    if asked[capture.LOADER] == "bcc":
+        return "--stdio works with --loader co-re only"
+    return None
+
+
 def _processes_are_followed(asked: Asked) -> str | None:
     if _is_of_one_program(asked) or (not asked[capture.HOLD] and asked[capture.CHILDREN]):
         return None
@@ -166,6 +178,7 @@ WATCH = Command(
     has_short_help=True,
     rules=(
         _all_is_alone,
+        _stdio_is_of_a_command,
         _something_is_watched,
         _cpu_decides_the_sample,
         *output_rules.RULES,

@@ -399,6 +399,21 @@ class ConnectionDecoder:
         exchange = opened.exchange if opened is not None else None
         self.transaction.change(message.step, exchange, self._now_ns)
 
+    def _on_rpc_start(self, message: messages.RpcStart) -> None:
+        opened = self._open_exchange(message.stream, message.call.protocol)
+        opened.exchange.rpc, opened.exchange.model_call = message.call, message.model_call
+        opened.exchange.sent_ns = self._now_ns
+        self._sink.began(opened.exchange)
+        self._count_head(opened, message.call.held_bytes)
+
+    def _on_rpc_end(self, message: messages.RpcEnd) -> None:
+        opened = self._open.get(message.stream)
+        if opened is None:
+            return
+        if message.error is None:
+            opened.exchange.first_byte_ns = self._now_ns
+        self._end_exchange(message.stream, message.error)
+
     def _on_undecoded(self, message: messages.Undecoded) -> None:
         self._sink.undecoded(self.connection, message, self._now_ns)
 
@@ -425,4 +440,7 @@ _HANDLERS: dict[type, Callable[[ConnectionDecoder, Any], None]] = {
     messages.StatementAnswer: ConnectionDecoder._on_statement_answer,
     messages.StatementEnd: ConnectionDecoder._on_statement_end,
     messages.TransactionChange: ConnectionDecoder._on_transaction_change,
+    messages.RpcStart: ConnectionDecoder._on_rpc_start,
+    messages.RpcEnd: ConnectionDecoder._on_rpc_end,
+    messages.RpcNotification: ConnectionDecoder._on_stream_message,
 }

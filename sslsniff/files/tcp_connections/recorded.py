@@ -81,6 +81,7 @@ class RecordedConnection:
             tls=described.tls if described else tls,
             container=described.container if described else None,
             container_pid=described.container_pid if described else None,
+            peer=described.peer if described else None,
         )
 
     def addresses(self, known: tuple[Address, Address] | None, time_ns: int) -> Iterator[Event]:

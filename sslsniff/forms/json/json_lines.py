@@ -17,6 +17,7 @@ from sslsniff.core.model import (
     Request,
     Response,
 )
+from sslsniff.core.rpc_calls import rpc_object
 from sslsniff.core.sink import FlowControlStall
 from sslsniff.core.statements import db_object
 from sslsniff.core.tree_place import TreePlace
@@ -149,6 +150,8 @@ class JsonSink(JsonSummary):
             fields["llm"] = llm_object(exchange.model_call, exchange.started_ns)
         if exchange.statement is not None:
             fields["db"] = db_object(exchange.statement)
+        if exchange.rpc is not None:
+            fields["rpc"] = rpc_object(exchange.rpc)
         if self._calls_of is not None:
             fields["calls"] = self._calls_of(exchange)
         return fields
@@ -284,6 +287,8 @@ def _origin(connection: Connection, *, names_machine: bool) -> tuple[str, str]:
         "client": _address(connection.client),
         "server": _address(connection.server),
     }
+    if connection.peer is not None:
+        rest["peer"] = connection.peer._asdict()
     return _members(process) + ",", _members(rest)
 
 

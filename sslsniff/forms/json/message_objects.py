@@ -6,6 +6,7 @@ from sslsniff.core.model import Exchange
 from sslsniff.decoders.inner import grpc
 from sslsniff.decoders.messages import (
     GrpcMessage,
+    RpcNotification,
     ServerSentEvent,
     StreamMessage,
     WebSocketMessage,
@@ -24,7 +25,7 @@ def message_object(exchange: Exchange | None, message: StreamMessage, schema: Sc
     """Return the fields of a message, without those of its connection and direction."""
     target = exchange.request.target if exchange and exchange.request else None
     is_cut = target is not None and len(target) > _TARGET_CHARACTERS
-    kind, fields = _kind_and_fields(target, message, schema)
+    kind, fields = _kind_and_fields(exchange, target, message, schema)
     return {
         "type": kind,
         "protocol": message.protocol,
@@ -38,7 +39,7 @@ def message_object(exchange: Exchange | None, message: StreamMessage, schema: Sc
 
 
 def _kind_and_fields(
-    target: str | None, message: StreamMessage, schema: Schema
+    exchange: Exchange | None, target: str | None, message: StreamMessage, schema: Schema
 ) -> tuple[str, Object]:
     """Return the type of the object, and the fields that only its kind of message has."""
     if isinstance(message, GrpcMessage):
@@ -46,6 +47,9 @@ def _kind_and_fields(
     if isinstance(message, ServerSentEvent):
         event = {"event": message.event, "id": message.id, "retry": message.retry}
         return "message", {"target": _cut(target), "opcode": "event", **event}
+    if isinstance(message, RpcNotification):
+        of = exchange.rpc.id if exchange and exchange.rpc else None
+        return "message", {"opcode": "notification", "method": message.method, "id": of}
     assert isinstance(message, WebSocketMessage)
     frame: Object = {"opcode": message.opcode, "compressed": message.compressed}
     if message.opcode == "close":

@@ -232,6 +232,7 @@ def _is_special(exchange: Exchange) -> bool:
     return bool(
         exchange.model_call is not None
         or exchange.statement is not None
+        or exchange.rpc is not None
         or exchange.omitted is not None
         or exchange.place is not None
         or exchange.ending is not None

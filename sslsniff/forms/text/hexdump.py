@@ -3,6 +3,7 @@
 from typing import TextIO
 
 from sslsniff.core.errors import counted
+from sslsniff.core.escaping import escape
 from sslsniff.core.model import Chunk
 from sslsniff.core.sink import Sink
 from sslsniff.forms.text import pieces
@@ -28,7 +29,7 @@ class HexdumpSink(Sink):
         )
         self._stream.write(
             f"{pieces.local_time(chunk.time_ns)}  {pieces.near_end(connection)}"
-            f"  {pieces.address(connection.remote)}  {connection.id}"
+            f"  {escape(pieces.far_end(connection))}  {connection.id}"
             f"  {chunk.direction.value} {what} at {chunk.offset}\n"
         )
         self._stream.writelines(f"  {line}\n" for line in hexdump(chunk.data, chunk.offset))

@@ -5,12 +5,12 @@ import os
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, TextIO
 
-from sslsniff.core import statements
+from sslsniff.core import rpc_calls, statements
 from sslsniff.core.errors import counted
 from sslsniff.core.escaping import escape
 from sslsniff.core.model import TLS_PROTOCOL, Connection, Exchange, Handshake, Response
 from sslsniff.core.tree_place import TreePlace
-from sslsniff.decoders.databases.statement import Statement
+from sslsniff.decoders.json_rpc.rpc_call import RpcCall
 from sslsniff.decoders.messages import Omitted
 from sslsniff.forms import model_calls
 from sslsniff.forms.endings import failure
@@ -126,12 +126,11 @@ class Lines:
         if "process" in names:
             fields.append(("process", self._field("process", _process_or_address(connection))))
         if "peer" in names:
-            fields.append((None, self._field("peer", pieces.address(connection.remote))))
+            fields.append((None, self._field("peer", pieces.far_end(connection))))
         return fields
 
     def exchange(self, exchange: Exchange, now_ns: int = 0) -> str:
         """Return the line of an exchange; if it is open, it has lasted until ``now_ns``."""
-        response, statement = exchange.response, exchange.statement
         fields = self.start(exchange.connection, exchange.started_ns)
         names = self._layout.names
         if "protocol" in names:
@@ -140,14 +139,15 @@ class Lines:
             method = statements.method_of(exchange) or "?"
             fields.append(("method", self._field("method", method)))
         if "status" in names:
-            fields.append(_outcome(exchange, statement) if statement else _status(response))
+            fields.append(_outcome(exchange))
         if "duration" in names:
             shown = pieces.duration_between(exchange.started_ns, exchange.ended_ns or now_ns)
             fields.append((None, shown.rjust(_WIDTHS["duration"])))
         if "size" in names:
             fields.append((None, _size(exchange).rjust(_WIDTHS["size"])))
         rest = [*_remarks(exchange)]
-        fields.append((None, self._url(exchange, fields, rest)))
+        if url := self._url(exchange, fields, rest):
+            fields.append((None, url))
         return self.fit(fields, *rest) if rest else self._joined(fields)
 
     def handshake(self, handshake: Handshake) -> str:
@@ -167,6 +167,8 @@ class Lines:
     def _url(self, exchange: Exchange, fields: list[Field], rest: list[Field]) -> str:
         if exchange.statement is not None:
             url = statements.shown_statement(exchange.statement)
+        elif exchange.rpc is not None:
+            url = rpc_calls.shown_call(exchange.rpc, is_whole=self.is_whole)
         else:
             url = exchange.request.url if exchange.request else _unseen(exchange)
         if exchange.tree is not None and exchange.tree.depth:
@@ -251,9 +253,15 @@ def _status(response: Response | None) -> Field:
     return _STATUS_STYLES.get(response.status // 100, "failure"), str(response.status)
 
 
-def _outcome(exchange: Exchange, statement: Statement) -> Field:
+def _outcome(exchange: Exchange) -> Field:
+    statement, rpc = exchange.statement, exchange.rpc
     is_answered = exchange.first_byte_ns is not None and exchange.ended_ns is not None
-    status = statements.status_of(statement, exchange.error, is_answered=is_answered)
+    if statement is not None:
+        status = statements.status_of(statement, exchange.error, is_answered=is_answered)
+    elif rpc is not None:
+        status = rpc_calls.status_of(rpc, exchange.error, is_answered=is_answered)
+    else:
+        return _status(exchange.response)
     style = {statements.OK: "ok", statements.FAILED: "failure"}.get(status or "")
     return style, (status or "-").ljust(_WIDTHS["status"])
 
@@ -261,6 +269,8 @@ def _outcome(exchange: Exchange, statement: Statement) -> Field:
 def _size(exchange: Exchange) -> str:
     if exchange.statement is not None:
         return statements.counts(exchange.statement)
+    if exchange.rpc is not None:
+        return pieces.size(exchange.rpc.response_bytes)
     is_open = exchange.ended_ns is None
     sent = exchange.response or exchange.request
     size = pieces.size(sent.body.size if sent and (exchange.response or is_open) else 0)
@@ -275,7 +285,9 @@ def _remarks(exchange: Exchange) -> Iterator[Field]:
     if call is not None and call.status is not None:  # HTTP's status is 200 also for failed calls
         shown = f"{call.status.name} {call.status.message}".rstrip()
         yield "failure" if call.status.code else "ok", shown
-    if exchange.model_call is not None:
+    if exchange.rpc is not None:
+        yield from _rpc_remarks(exchange.rpc)
+    elif exchange.model_call is not None:
         yield None, model_calls.summary(exchange, exchange.model_call)
         if exchange.model_call.error:
             yield "failure", model_calls.short(exchange.model_call.error)
@@ -302,6 +314,14 @@ def _tree_remarks(place: TreePlace) -> Iterator[Field]:
         yield None, f"= {_process_or_address(served.connection)} {lasted}"
     if place.parent is not None and not place.depth:
         yield "dim", f"(part of {place.parent}, shown apart)"
+
+
+def _rpc_remarks(call: RpcCall) -> Iterator[Field]:
+    yield from ((None, each) for each in rpc_calls.remarks(call))
+    if (failure := rpc_calls.failure(call)) is not None:
+        yield "failure", model_calls.short(failure)
+    if call.fault:
+        yield "loss", call.fault
 
 
 def _truncated(omitted: Omitted) -> str:

@@ -7,6 +7,7 @@ from sslsniff.decoders.content import charsets
 from sslsniff.decoders.messages import (
     GrpcMessage,
     Headers,
+    RpcNotification,
     ServerSentEvent,
     Side,
     StreamMessage,
@@ -34,11 +35,13 @@ def message_line(passed: InnerMessage, lines: Lines, schema: Schema) -> str:
     stream = "" if exchange is None or exchange.stream is None else f"#{exchange.stream}"
     target = exchange.request.target if exchange and exchange.request else None
     arrow = "->" if message.side is Side.CLIENT else "<-"
+    is_notification = isinstance(message, RpcNotification)
+    first, *kinds = _kinds(message) if is_notification else [target or "?", *_kinds(message)]
     fields: list[Field] = [
         *lines.start(passed.connection, passed.time_ns),
         ("dim", message.protocol + stream),
-        (None, f"{arrow} {_cut(target or '?', lines)}"),
-        *((None, _cut(kind, lines)) for kind in _kinds(message)),
+        (None, f"{arrow} {_cut(first, lines)}"),
+        *((None, _cut(kind, lines)) for kind in kinds),
         (None, pieces.size(message.size)),
     ]
     faults: list[Field] = []
@@ -67,6 +70,8 @@ def _kinds(message: StreamMessage) -> list[str]:
     if isinstance(message, WebSocketMessage):
         code = message.close_code
         return [message.opcode if code is None else f"{message.opcode} {code}"]
+    if isinstance(message, RpcNotification):
+        return [message.method]
     if isinstance(message, ServerSentEvent):
         return [message.event, *([f"id {message.id}"] if message.id else [])]
     return []

@@ -87,6 +87,12 @@ def address(value: Address | None) -> str:
     return "?" if value is None else str(value)
 
 
+def far_end(connection: Connection) -> str:
+    """Return the address or the process of the other side, not escaped; ``?``: it is not known."""
+    peer = connection.peer
+    return address(connection.remote) if peer is None else f"{peer.label}[{peer.pid}]"
+
+
 def near_end(connection: Connection) -> str:
     """Return the process, ``name[pid]``; if it is not known, the address of its side."""
     process = connection.process

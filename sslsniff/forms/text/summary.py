@@ -97,7 +97,7 @@ def summary_lines(summary: Summary) -> list[str]:
         )
         lines.append(
             f"  {connection.id}  {pieces.near_end(connection)}"
-            f"  {pieces.address(connection.remote)}  bytes lost: {causes}"
+            f"  {escape(pieces.far_end(connection))}  bytes lost: {causes}"
         )
     if summary.unplaced_bytes:
         lines.append(f"  connections never seen  bytes lost: {summary.unplaced_bytes}")

@@ -42,12 +42,12 @@ class HarSink(Sink):
 
     def message(self, inner: InnerMessage) -> None:
         """See ``Sink``."""
-        if inner.exchange is not None:
+        if inner.exchange is not None and inner.exchange.rpc is None:
             self._messages.add(inner.exchange, inner.message, inner.time_ns)
 
     def exchange(self, exchange: Exchange) -> None:
-        """See ``Sink``; statements to databases have no place in HAR, which is of HTTP."""
-        if exchange.statement is not None:
+        """See ``Sink``; HAR is of HTTP: it has no place for statements and calls by JSON-RPC."""
+        if exchange.statement is not None or exchange.rpc is not None:
             return
         if exchange.is_websocket and exchange.stream is None:
             self._websockets[exchange.connection.id] = exchange

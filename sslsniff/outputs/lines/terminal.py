@@ -16,7 +16,7 @@ from sslsniff.core.model import (
     Response,
 )
 from sslsniff.core.sink import Sink
-from sslsniff.decoders.messages import Header, Side, Undecoded
+from sslsniff.decoders.messages import Header, RpcNotification, Side, Undecoded
 from sslsniff.decoders.opaque import UNKNOWN_PROTOCOL
 from sslsniff.forms.proto_fields import Schema, no_schema
 from sslsniff.forms.text.bodies import body_lines
@@ -83,9 +83,13 @@ class TerminalSink(Sink):
         return CallLines(self._stream, self._paint)
 
     def message(self, inner: InnerMessage) -> None:
-        """See ``Sink``; keep-alive messages and pieces of models' answers need ``-v``."""
+        """See ``Sink``: some messages need ``-v``.
+
+        These are keep-alive messages, pieces of models' answers, and notifications.
+        """
         is_piece = inner.exchange is not None and inner.exchange.model_call is not None
-        if (is_piece or is_keepalive(inner.message)) and not self._verbosity:
+        is_minor = is_keepalive(inner.message) or isinstance(inner.message, RpcNotification)
+        if (is_piece or is_minor) and not self._verbosity:
             return
         self._write(message_line(inner, self._lines, self._schema))
         if self._verbosity >= 2:

@@ -131,6 +131,8 @@ def _duration_of(exchange: Exchange) -> Duration:
     is_server = exchange.connection.role is Side.SERVER
     if exchange.statement is not None:
         return DATABASE
+    if exchange.rpc is not None:
+        return RPC_SERVER if is_server else RPC_CLIENT
     if exchange.model_call is not None and exchange.model_call.method is None:
         return MODEL
     if call_of(exchange) is not None:

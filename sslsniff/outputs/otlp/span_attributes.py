@@ -38,7 +38,11 @@ class Attribute(NamedTuple):
 
 def attributes_of(exchange: Exchange) -> dict[str, Value]:
     """Return the attributes of the span of an exchange."""
-    rows = _COMMON + (_STATEMENT if exchange.statement is not None else _HTTP)
+    rows: tuple[Attribute, ...] = _COMMON
+    if exchange.statement is not None:
+        rows += _STATEMENT
+    else:
+        rows += _CALL + (_HTTP if exchange.rpc is None else _JSON_RPC)
     if exchange.model_call is not None:
         rows += _MODEL_CALL
     return _sendable((row.name, row.value(exchange)) for row in rows)
@@ -76,7 +80,9 @@ def sendable_text(text: str) -> str:
 
 
 def _name(exchange: Exchange) -> str:
-    statement, model_call = exchange.statement, exchange.model_call
+    statement, model_call, rpc = exchange.statement, exchange.model_call, exchange.rpc
+    if rpc is not None:
+        return " ".join(filter(None, (rpc.method, _called_tool(exchange))))
     if statement is not None:
         return " ".join(filter(None, (statement.operation, statement.database))) or statement.system
     if model_call is not None and model_call.method is None:
@@ -98,6 +104,8 @@ def error_type(exchange: Exchange) -> str | None:
         return exchange.error.partition(":")[0]
     if statement is not None and statement.error is not None:
         return statement.code or "error"
+    if exchange.rpc is not None and exchange.rpc.error is not None:
+        return "tool_error" if exchange.rpc.code is None else str(exchange.rpc.code)
     if call is not None and call.status is not None and call.status.code:
         return call.status.name
     least = 500 if exchange.connection.role is Side.SERVER else 400
@@ -193,15 +201,21 @@ def _user_agent(exchange: Exchange) -> str | None:
 
 
 def _rpc_system(exchange: Exchange) -> str | None:
+    if exchange.rpc is not None:
+        return "jsonrpc"
     return "grpc" if call_of(exchange) else None
 
 
 def _rpc_method(exchange: Exchange) -> str | None:
+    if exchange.rpc is not None:
+        return exchange.rpc.method
     call = call_of(exchange)
     return f"{call.service}/{call.method}" if call and call.service else None
 
 
 def _rpc_status(exchange: Exchange) -> str | None:
+    if exchange.rpc is not None:
+        return _text(exchange.rpc.code)
     call = call_of(exchange)
     return call.status.name if call and call.status else None
 
@@ -215,6 +229,19 @@ def _query_text(exchange: Exchange) -> str | None:
 
 def _of_statement(name: str) -> _Of:
     return lambda exchange: getattr(exchange.statement, name)
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _request_id(exchange: Exchange) -> str | None:
+    return _text(exchange.rpc.id) if exchange.rpc is not None else None
+
+
+def _called_tool(exchange: Exchange) -> str | None:
+    rpc = exchange.rpc
+    return rpc.name if rpc is not None and rpc.method == "tools/call" else None
 
 
 def _of_model_call(name: str) -> _Of:
@@ -256,7 +283,9 @@ def _sendable(values: Iterable[tuple[str, Value | None]]) -> dict[str, Value]:
 _COMMON = (
     Attribute("network.protocol.name", _protocol_name),
     Attribute("network.protocol.version", lambda shown: _VERSIONS.get(shown.protocol)),
-    Attribute("network.transport", lambda shown: "tcp"),
+    Attribute(
+        "network.transport", lambda shown: "tcp" if shown.connection.peer is None else "pipe"
+    ),
     Attribute("network.type", _network_type),
     Attribute("network.local.address", lambda shown: _ip(shown.connection.local)),
     Attribute("network.local.port", lambda shown: _port(shown.connection.local)),
@@ -292,9 +321,15 @@ _HTTP = (
     Attribute("url.query", _query),
     Attribute("url.template", _template),
     Attribute("user_agent.original", _user_agent),
+)
+_CALL = (
     Attribute("rpc.system.name", _rpc_system),
     Attribute("rpc.method", _rpc_method),
     Attribute("rpc.response.status_code", _rpc_status),
+)
+_JSON_RPC = (
+    Attribute("jsonrpc.request.id", _request_id),
+    Attribute("gen_ai.tool.name", _called_tool),
 )
 _STATEMENT = (
     Attribute("db.system.name", _of_statement("system")),
@@ -316,5 +351,7 @@ _MODEL_CALL = (
     Attribute("gen_ai.usage.cache_creation.input_tokens", _tokens("written")),
     Attribute("mcp.method.name", _of_model_call("method")),
 )
-NAMES = tuple(row.name for rows in (_COMMON, _HTTP, _STATEMENT, _MODEL_CALL) for row in rows)
+NAMES = tuple(
+    row.name for rows in (_COMMON, _CALL, _HTTP, _JSON_RPC, _STATEMENT, _MODEL_CALL) for row in rows
+)
 """All names, for tests."""

@@ -21,7 +21,9 @@ def connection_object(connection: Connection) -> Object:
         "library": connection.library,
         "role": connection.role and connection.role.value,
         "local": _address(connection.local),
-        "remote": _address(connection.remote),
+        "remote": _address(connection.remote)
+        if connection.peer is None
+        else pieces.far_end(connection),
         "sni": connection.sni,
         "alpn": connection.alpn,
         "tls_version": connection.tls_version,

@@ -11,6 +11,7 @@ from typing import Any
 
 from sslsniff.core.model import Body, Exchange, Request, Response
 from sslsniff.decoders.content import charsets, codings
+from sslsniff.decoders.json_rpc.rpc_call import RpcCall
 from sslsniff.decoders.messages import Headers
 from sslsniff.forms.json.encoded_json import encoded_json
 from sslsniff.forms.json.json_lines import JsonSink
@@ -51,6 +52,7 @@ class Details:
             response=exchange.response and _without_body(exchange.response),
             model_call=None,
             tree=None,  # the order of rows says it
+            rpc=exchange.rpc and _short_rpc(exchange.rpc),
         )
         line = self._encoded(bare)
         return line if len(line) <= _MOST_HEAD_BYTES else self._encoded(_shortened(bare))
@@ -101,6 +103,18 @@ def body_object(body: Body, headers: Headers, most_bytes: int) -> Object:
     if text is not None:
         return fields | {"text": text}
     return fields | {"base64": base64.b64encode(shown).decode("ascii")}
+
+
+def _short_rpc(call: RpcCall) -> RpcCall:
+    """Return a call with the beginning of its parameters and of its result."""
+    return replace(
+        call,
+        parameters=call.parameters and cut(call.parameters, _VALUE_CHARACTERS),
+        result=call.result and cut(call.result, _VALUE_CHARACTERS),
+        error=call.error and cut(call.error, _VALUE_CHARACTERS),
+        name=call.name and cut(call.name, _VALUE_CHARACTERS),
+        method=cut(call.method, _VALUE_CHARACTERS),
+    )
 
 
 def _without_body(message: Any) -> Any:

@@ -10,6 +10,7 @@ from importlib.metadata import version
 from typing import Any, BinaryIO
 
 from sslsniff.core.model import Connection, Exchange, Handshake, NotProbed
+from sslsniff.core.rpc_calls import shown_call
 from sslsniff.core.sink import FlowControlStall, Sink, Summary
 from sslsniff.core.statements import operation_of, shown_statement, without_text
 from sslsniff.decoders.messages import Undecoded
@@ -211,7 +212,12 @@ def _row(exchange: Exchange, outcome: Outcome) -> list[object]:
 
 
 def _target(exchange: Exchange) -> str | None:
-    """Return the target of a request, or the text of a statement; without one, its first word."""
+    """Return the target of a request, or what stands in its place.
+
+    That is the text of a statement; without one, its first word; or what is called by JSON-RPC.
+    """
+    if exchange.rpc is not None:
+        return cut(shown_call(exchange.rpc) or "", _TARGET_CHARACTERS)
     statement = exchange.statement
     if statement is not None:
         return cut(shown_statement(statement) or operation_of(statement) or "", _TARGET_CHARACTERS)
@@ -270,7 +276,7 @@ def _summary(summary: Summary) -> Object:
             {
                 "connection": each.id,
                 "process": str(each.process),
-                "remote": pieces.address(each.remote),
+                "remote": pieces.far_end(each),
                 "missing": {cause.value: count for cause, count in each.missing.items()},
             }
             for each in lossy[:_LISTED_CONNECTIONS]

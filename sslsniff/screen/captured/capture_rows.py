@@ -4,8 +4,9 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from sslsniff.core import statements
+from sslsniff.core import rpc_calls, statements
 from sslsniff.core.errors import counted
+from sslsniff.core.model import Peer
 from sslsniff.forms.json.short_lines import SENT_MS, ShortExchange
 from sslsniff.forms.model_calls import shown_cost, token_counts
 from sslsniff.forms.text import pieces
@@ -53,7 +54,7 @@ class ConnectionRow:
         """Set what a line about the connection, or about anything on it, says."""
         self.role = shown["role"] or self.role
         self.client = _address(shown["client"]) or self.client
-        self.server = _address(shown["server"]) or self.server
+        self.server = _address(shown["server"]) or _program(shown.get("peer")) or self.server
 
     def update_event(self, shown: Object) -> None:
         """Set what a line of type ``connection`` says."""
@@ -152,6 +153,13 @@ class ExchangeRow:
             is_answered = shown["first_byte_ms"] is not None
             status = statements.status_of(statement, shown["error"], is_answered=is_answered)
             self.statement_status = status or ""
+        if "rpc" in shown:
+            call = rpc_calls.rpc_of(shown["rpc"], shown["protocol"])
+            self.method, self.url = call.method, rpc_calls.shown_call(call)
+            is_answered = shown["first_byte_ms"] is not None
+            status = rpc_calls.status_of(call, shown["error"], is_answered=is_answered)
+            self.statement_status = status or ""
+            self.response_bytes = call.response_bytes
         self.remark = _remark(shown)
 
     @property
@@ -193,11 +201,20 @@ def _address(shown: Object | None) -> str:
     return f"{ip}:{shown['port']}"
 
 
+def _program(peer: Object | None) -> str:
+    if peer is None:
+        return ""
+    return f"{Peer(peer['pid'], peer['comm'], tuple(peer['command'])).label}[{peer['pid']}]"
+
+
 def _remark(shown: Object) -> str:
     """Return what the list says after the URL: of model calls, of gRPC, and errors; not escaped."""
-    remarks = []
+    remarks: list[str] = []
     model, call = shown.get("llm"), shown.get("grpc")
-    if model is not None:
+    if "rpc" in shown:
+        rpc = rpc_calls.rpc_of(shown["rpc"], shown["protocol"])
+        remarks += filter(None, (*rpc_calls.remarks(rpc), rpc_calls.failure(rpc)))
+    elif model is not None:
         remarks.append(model["method"] or model["response_model"] or model["model"] or model["api"])
         remarks += token_counts(model["usage"])
         remarks += shown_cost(model["cost"], model["currency"])

@@ -155,6 +155,8 @@ class Store:
         self._bound_exchanges()
 
     def _handle_message(self, line: bytes, shown: Object) -> None:
+        if shown.get("opcode") == "notification":
+            return  # calls by JSON-RPC have a row when they have ended
         connection = self._connection(shown)
         key = connection.id, shown["stream"]
         row = self._open.get(key)

@@ -52,6 +52,8 @@ def exchange_lines(
         return lines
     if "db" in shown:
         return [*lines, *_statement(shown["db"], redacted)]
+    if "rpc" in shown:
+        return [*lines, *_rpc(shown["rpc"], redacted)]
     for name in ("request", "response"):
         message = shown[name]
         if message is None:
@@ -79,6 +81,18 @@ def _statement(shown: Object, redacted: Callable[[str], str]) -> Iterator[ShownL
 def _unseen(shown: Object) -> str:
     name = shown_statement(replace(statement_of(shown), parameters=None))
     return f"{name}: its text was not seen" if name else "it has no text"
+
+
+def _rpc(shown: Object, redacted: Callable[[str], str]) -> Iterator[ShownLine]:
+    for name in ("id", "code", "error", "cancelled", "incomplete"):
+        if shown[name] is not None:
+            yield named_line(name, escape(redacted(str(shown[name]))))
+    for name in ("parameters", "result"):
+        if shown[name] is not None:
+            yield from title(name.capitalize())
+            text = redacted(shown[name])
+            for line in escape_lines(indent_json(text) or text).split("\n"):
+                yield ShownLine(line, language="json")
 
 
 def _facts(row: ExchangeRow, shown: Object | None) -> Iterator[ShownLine]:

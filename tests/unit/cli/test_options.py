@@ -13,6 +13,7 @@ from sslsniff.outputs.report.output import BODIES, FILE, SIZE
 from sslsniff.redaction.options import REDACT
 
 OF_WATCHING = {
+    "--stdio",
     "--all", "--pid", "-p", "--comm", "--uid", "--container", "--unit", "--cgroup", "--lib",
     "--sample", "--most-cpu", "--debug",
     "--version", "--loader", "--ring-size", "--spill", "--max-call-bytes", "--returns",

@@ -76,6 +76,8 @@ def fields(layout: struct.Struct) -> list[tuple[int, int]]:
         ("noted_send", wire._NOTED_SEND),
         ("tls_socket", wire.TLS_SOCKET),
         ("event_failure", wire.FAILURE),
+        ("event_stdio", wire.STDIO),
+        ("stdio_pair", maps._STDIO_PAIR),
         ("event_hit", hit_records.HIT),
         ("rate", fetch_tables._RATE),
         ("config", maps._CONFIG),
@@ -89,7 +91,8 @@ def test_layouts_are_those_of_the_object(name: str, layout: struct.Struct) -> No
     flat = []
     for offset, size in scalars(name):
         # An array of numbers is as many values; text is one.
-        count = size // 8 if name in ("event_closed", "connection") and size == 16 else 1
+        has_numbers = name in ("event_closed", "connection") or (name, offset) == ("stdio_pair", 24)
+        count = size // 8 if has_numbers and size == 16 else 1
         flat += [(offset + 8 * index, size // count) for index in range(count)]
     assert fields(layout) == flat
     assert layout.size == STRUCTS[name].size

@@ -23,6 +23,7 @@ from sslsniff.decoders.http2.frames import (
 )
 from sslsniff.decoders.http2.http2_decoder import Http2Decoder
 from sslsniff.decoders.inner.inner_protocols import InnerProtocols
+from sslsniff.decoders.json_rpc.json_rpc_decoder import JsonRpcDecoder
 from tests.unit.decoders.databases.database_wires import (
     MY_LOGIN,
     PG_EXECUTE,
@@ -191,6 +192,23 @@ STATES |= {
                 )
             ),
             (C, b"".join(my_query(b"%05d" % n * 12_000) for n in range(130))),
+        ],
+    ),
+    "calls by JSON-RPC": (
+        "calls by",
+        JsonRpcDecoder,
+        [
+            *(
+                (side, b'{"jsonrpc":"2.0","id":%d,"method":"%b"}\n' % (n, b"m" * 6000))
+                for n in range(2000)
+                for side in (C, S)
+            ),
+            *(
+                (side, b'{"jsonrpc":"2.0","id":"%d","result":[%b0]}\n' % (n, b"0," * 60_000))
+                for n in range(60)
+                for side in (C, S)
+            ),
+            *((side, b'{"jsonrpc":"2.0",' + b"x" * (5 << 20)) for side in (C, S)),
         ],
     ),
     "commands to Redis": (

@@ -9,6 +9,7 @@ import pytest
 
 from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.inner.inner_protocols import InnerProtocols
+from sslsniff.decoders.inner.models.json_values import NESTED
 from sslsniff.decoders.inner.models.model_apis import possible_call
 from sslsniff.decoders.inner.models.model_call import ModelCall, TokenUsage, Turn
 from sslsniff.decoders.messages import (
@@ -342,6 +343,17 @@ def test_mcp() -> None:
         (TOOL, ARGUMENTS)
     ]
     assert (first_outputs(messages), call.error, call.fault) == (0, None, None)
+
+
+def test_arguments_that_are_nested_deeply() -> None:
+    """orjson reads them, but does not write them again."""
+    nested: list[Any] = []
+    for _ in range(500):
+        nested = [nested]
+    params = {"name": TOOL, "arguments": nested}
+    sent = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}
+    [call] = calls(decode(asked("/mcp", sent, MCP_ACCEPT), answered({})))
+    assert [(each.name, each.arguments) for each in call.tool_calls] == [(TOOL, NESTED)]
 
 
 def test_mcp_needs_its_accept_header() -> None:

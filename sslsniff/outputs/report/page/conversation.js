@@ -11,7 +11,7 @@ function callFacts(llm) {
     ["From the cache, written to it", cacheTokens(usage)],
     ["Cost", llm.currency === null ? null : money(llm.cost, llm.currency) || "no price for this model"],
     ["Run", llm.run && `${llm.run.id}, call ${llm.run.position}`],
-    ["Tools before it", llm.run && llm.run.tools_ms !== null ? `${llm.run.tools.join(", ")}: ${duration(llm.run.tools_ms)}` : null],
+    ["Tools before it", llm.run && llm.run.tools_ms !== null ? `${llm.run.tools.join(", ")}: ${duration(llm.run.tools_ms)}${llm.run.mcp_ms == null ? "" : `, ${duration(llm.run.mcp_ms)} of it by MCP`}` : null],
     ["For reasoning", usage.reasoning_tokens === null ? null : `${usage.reasoning_tokens} tokens`],
     ["First output", llm.first_output_ms === null ? null : `after ${duration(llm.first_output_ms)}`],
     ["Tools offered", llm.tools.length ? llm.tools.join(", ") : null],

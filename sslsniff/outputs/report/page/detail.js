@@ -38,7 +38,7 @@ dialog.addEventListener("close", () => history.replaceState(null, "", "#exchange
 function exchangeFacts(exchange, head) {
   const connection = exchange.connection;
   const times = [`${duration(exchange.ms)} in all`, exchange.firstByteMs === null ? null : `first byte after ${duration(exchange.firstByteMs)}`];
-  const grpc = head?.grpc;
+  const grpc = head?.grpc, rpc = head?.rpc;
   return [
     ["Status", [exchange.status ?? "none", head?.response?.reason].filter(Boolean).join(" ")],
     ["Began", exchange.startUs === null ? "unknown" : new Date(exchange.startUs / 1000).toISOString()],
@@ -49,6 +49,9 @@ function exchangeFacts(exchange, head) {
     ["Headers left out", head?.omitted ? `${counted(head.omitted.fields, "field")}, ${size(head.omitted.bytes)}` : null],
     ...statementFacts(head?.db),
     ["gRPC", grpc ? `${grpc.service}/${grpc.method}: ${grpc.status_name ?? "?"} ${grpc.message ?? ""}` : null],
+    ["Asked by", rpc?.by_server ? "the server" : null],
+    ["Parameters", rpc?.parameters],
+    ["Result", rpc?.result],
     ["Protocol", `${exchange.protocol}${exchange.stream === null ? "" : `, stream ${exchange.stream}`}`],
     ["Process", connection.process],
     ["Connection", [connection.id, connection.role, `${connection.local ?? "?"} to ${connection.remote ?? "?"}`, connection.joined ? "joined in the middle" : null].filter(Boolean).join(", ")],

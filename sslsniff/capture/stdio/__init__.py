@@ -1,0 +1,1 @@
+"""What do processes of a command say by standard input and output? JSON-RPC, with ``--stdio``."""

@@ -1,0 +1,1 @@
+"""Connections by standard input and output."""
