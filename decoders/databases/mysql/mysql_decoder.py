@@ -29,7 +29,7 @@ from sslsniff.decoders.databases.mysql.results import (
     PreparedAnswer,
     ResultAnswer,
 )
-from sslsniff.decoders.databases.mysql.transactions import note_answer
+from sslsniff.decoders.databases.mysql.transactions import may_begin, note_answer
 from sslsniff.decoders.databases.mysql.unseen_parameters import executed_unseen
 from sslsniff.decoders.databases.statement import (
     MOST_PARAMETERS,
@@ -218,14 +218,13 @@ class MysqlDecoder(DatabaseDecoder):
         data, answer.command = answer.command, b""
         statement = answer.statement
         number = self._prepared.number_of(int.from_bytes(data[1:5], "little"))
-        answer.unseen = None
-        prepared = None if number is None else self._prepared.find_or_add(number)
-        if number is None or prepared is None:
+        if number is None:
             _describe(statement, None, 0)
             return
-        statement.prepared = str(number)
+        prepared = self._prepared.find_or_add(number)
+        name = statement.prepared = str(number)
         _describe(statement, prepared.text, prepared.size)
-        self.names.execute(str(number), data)
+        self.names.execute(name, data)
         if prepared.text is None:
             answer.unseen = number, data
         if data[0] == _BULK:
@@ -299,7 +298,7 @@ class MysqlDecoder(DatabaseDecoder):
             self._end_answer(answer)
         elif is_first and isinstance(answer, PreparedAnswer) and answer.number is not None:
             self._store(answer, answer.number)
-        if answer.may_be_complete:
+        if self.transaction.is_open and answer.may_be_complete:
             self._note_waiting()
 
     def _learn(self, answer: Answer, number: int, data: bytes) -> None:
@@ -352,12 +351,12 @@ class MysqlDecoder(DatabaseDecoder):
         else:
             if isinstance(answer, ResultAnswer):
                 self.database = default_database(answer.statement, self.database)
-            if self.open:
-                stream = self.open[0].stream
-                note_answer(self.transaction, stream, answer.statement, answer.status)
+            if self.open and (self.transaction.is_open is not False or may_begin(answer)):
+                note_answer(self.transaction, self.open[0].stream, answer)
             self.end_oldest()
         self._first_answer()
-        self._note_waiting()
+        if self.transaction.is_open:
+            self._note_waiting()
 
     def _note_waiting(self) -> None:
         """Note that the server waits for the client, if it has answered all."""

@@ -53,14 +53,13 @@ class PreparedStatements:
         self.replace(number, prepared)
         self._last = number
 
-    def find_or_add(self, number: int) -> MysqlStatement | None:
-        """Return the statement with this number, without a text if its preparation was not seen.
-
-        None: it is the ``LAST`` one, and not known.
-        """
-        if number != LAST and number not in self._by_number:
-            self.replace(number, MysqlStatement(None, 0, 0))
-        return self.get(number)
+    def find_or_add(self, number: int) -> MysqlStatement:
+        """Return the statement that has this number, without a text if that was not seen."""
+        prepared = self._by_number.get(number)
+        if prepared is None:
+            prepared = MysqlStatement(None, 0, 0)
+            self.replace(number, prepared)
+        return prepared
 
     def replace(self, number: int, prepared: MysqlStatement) -> None:
         """Store what is known of a statement that may not be the ``LAST`` one."""
@@ -78,8 +77,11 @@ class PreparedStatements:
 
     def add_piece(self, number: int, parameter: int) -> None:
         """Note that a piece of a parameter was sent."""
-        prepared = self.find_or_add(number)
-        if prepared is not None and (parameter < prepared.count or prepared.text is None):
+        given = self.number_of(number)
+        if given is None:
+            return
+        prepared = self.find_or_add(given)
+        if parameter < prepared.count or prepared.text is None:
             prepared.pieces.add(min(parameter, MOST_PARAMETERS))
 
     def reset(self, number: int) -> None:

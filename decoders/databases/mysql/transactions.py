@@ -7,6 +7,7 @@ transaction ("InnoDB Error Handling" in MySQL 8.4's manual), so after an error n
 
 import re
 
+from sslsniff.decoders.databases.mysql.results import Answer
 from sslsniff.decoders.databases.statement import Statement
 from sslsniff.decoders.databases.transaction_state import TransactionState
 
@@ -16,10 +17,14 @@ _TO_SAVEPOINT = re.compile(r"\bTO\b", re.IGNORECASE)
 _MAY_COMMIT = frozenset(("BEGIN", "CALL", "COMMIT", "EXECUTE", "ROLLBACK", "START"))
 
 
-def note_answer(
-    state: TransactionState, stream: int, statement: Statement, status: int | None
-) -> None:
-    """Note what the answer to the statement on ``stream`` says. ``status``: its flags, if any."""
+def may_begin(answer: Answer) -> bool:
+    """Return whether after an answer a transaction may be open, if none was before."""
+    return answer.statement.error is not None or bool((answer.status or 0) & IN_TRANSACTION)
+
+
+def note_answer(state: TransactionState, stream: int, answer: Answer) -> None:
+    """Note what the answer to the statement on ``stream`` says of the transaction."""
+    statement, status = answer.statement, answer.status
     if statement.error is not None:
         state.note(is_open=None)
         return
