@@ -48,16 +48,21 @@ def name_of(each: Object) -> str | None:
     return str(each["request"]["body"].get("text")) if each["request"] else None
 
 
+def headers(each: Object) -> list[list[str | None]]:
+    found: list[list[str | None]] = each["request"]["headers"] if each["request"] else []
+    return found
+
+
 def has_id(each: Object) -> bool:
     """Say whether a request or a statement has an id."""
     if each.get("db") is not None:
-        return "traceparent" in each["db"]["text"]
-    return any(name and name.lower() in IDS for name, _ in each["request"]["headers"])
+        return "traceparent" in (each["db"]["text"] or "")
+    return any(name and name.lower() in IDS for name, _ in headers(each))
 
 
 def was_seen(each: Object) -> bool:
     """Say whether all values of a header are known: none was sent before the capture began."""
-    return all(value is not None for _, value in each["request"]["headers"])
+    return all(value is not None for _, value in headers(each))
 
 
 def edges(captured: Captured, since: str) -> Edges:
@@ -140,5 +145,6 @@ def test_without_ids(certificate: Certificate, tmp_path: Path, sniff: Sniff) -> 
     assert found.share("connection") >= 0.99
     # A goroutine serves one request at a time; event loops may serve any.
     assert found.share(f"stock-1.27.4-pl{NO_ID}") >= 0.9
-    assert found.there[f"nginx{NO_ID}"] == found.there[f"python3{NO_ID}"] == COUNT
-    assert found.found[f"nginx{NO_ID}"] == found.found[f"python3{NO_ID}"] == 0
+    for name in ("nginx", "python3"):
+        assert found.there[f"{name}{NO_ID}"] >= 0.9 * COUNT
+        assert not found.found[f"{name}{NO_ID}"]

@@ -61,7 +61,7 @@ def _handshake_lines(summary: Summary) -> Iterator[str]:
 def _tree_lines(counts: TreeCounts) -> Iterator[str]:
     """Yield how many exchanges were joined, and how many could not be, and why."""
     yield (
-        f"{counted(counts.trees, 'tree')}: {counts.joined} joined to a request by an id,"
+        f"{counted(counts.trees, 'tree')}: {counts.joined} joined to a request,"
         f" {counts.ends} seen at both ends of a connection"
     )
     if counts.ambiguous:

@@ -20,6 +20,7 @@ from sslsniff.filters.filters import Filter
 from sslsniff.screen.captured.capture_rows import ExchangeRow
 from sslsniff.screen.captured.capture_store import Object, Store
 from sslsniff.screen.captured.exchange_list import ExchangeList
+from sslsniff.screen.captured.exchange_trees import rows_near, tree_of
 from sslsniff.screen.captured.rebuilt_exchanges import object_of_line
 from sslsniff.screen.contents.exchange_panes import (
     conversation_lines,
@@ -30,6 +31,7 @@ from sslsniff.screen.contents.exchange_panes import (
 )
 from sslsniff.screen.contents.frame_list import frame_lines
 from sslsniff.screen.contents.list_columns import exchange_columns
+from sslsniff.screen.contents.tree_lines import tree_lines
 from sslsniff.screen.contents.waterfall import waterfall_lines
 from sslsniff.screen.view_redaction import ViewRedaction
 from sslsniff.screen.views.sortable import SortableView
@@ -37,7 +39,7 @@ from sslsniff.screen.widgets.line_view import LineView
 from sslsniff.screen.widgets.row_table import RowTable
 from sslsniff.screen.widgets.shown_line import ShownLine
 
-PANES = ("Exchange", "Messages", "Conversation", "Frames", "Waterfall", "Hex")
+PANES = ("Exchange", "Messages", "Conversation", "Frames", "Waterfall", "Hex", "Tree")
 _SOON_S = 0.005
 _SHOWN_EVERY_S = 0.1
 """How often the list is sorted and drawn while exchanges are matched."""
@@ -290,6 +292,8 @@ class ExchangeView(SortableView, Container):
         connection = row.connection
         with self._store.lock:
             messages, rows = [*row.messages], [*connection.rows]
+        if pane == "Tree":
+            return self._tree_lines(row)
         if pane == "Messages":
             return message_lines(row, [self._message(line) for line in messages])
         if pane == "Conversation":
@@ -301,6 +305,11 @@ class ExchangeView(SortableView, Container):
         if pane == "Waterfall":
             return waterfall_lines(connection, rows, columns, row, self._shown)
         return hex_lines(shown) if pane == "Hex" else exchange_lines(row, shown, self._shown)
+
+    def _tree_lines(self, row: ExchangeRow) -> list[ShownLine]:
+        with self._store.lock:
+            near = rows_near(row.number, [*self._store.rows.values()])
+        return tree_lines(tree_of(row, near), row, self._shown)
 
     def _message(self, line: bytes) -> Object:
         shown: Object = orjson.loads(line)

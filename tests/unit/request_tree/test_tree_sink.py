@@ -57,7 +57,7 @@ def test_lines_have_what_belongs_to_a_request_below_it() -> None:
     assert "└" not in lines[0], "no id: it is left apart"
     assert lines[1].endswith("https://host/front")
     assert lines[2].endswith("  └─ https://host/upstream  = program[200] 96.0 ms")
-    counts = "2 trees: 1 joined to a request by an id, 1 seen at both ends of a connection"
+    counts = "2 trees: 1 joined to a request, 1 seen at both ends of a connection"
     assert lines[4] == counts
 
 
