@@ -17,7 +17,7 @@ Lines = list[ShownLine]
 _MOST_EXCHANGES = 2_000
 _MOST_SAID = 5
 """Stalls that are said in words: the longest."""
-_MOST_DRAWN = 100
+_MOST_DRAWN = 20
 """Stalls that are drawn: the longest."""
 _LABEL_COLUMNS = 34
 _SENT, _WAITS, _RESPONSE, _STALLED = "▒░█!"
