@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -72,6 +73,7 @@ def _captured(server: Server, certificate: Path, folder: Path) -> tuple[list[byt
         [*curl, "--http2", "--parallel", "--no-progress-meter", f"{url}/bytes/[1000-90000:9000]"],
     ):
         subprocess.run(each, check=True)
+    time.sleep(1)  # the last response may be on its way
     sniffer.terminate()
     notes += sniffer.communicate()[1].splitlines()
     return lines.read_bytes().splitlines(keepends=True), notes

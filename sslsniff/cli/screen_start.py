@@ -37,10 +37,10 @@ def calm_terminal() -> Iterator[Callable[[], None]]:
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 
-    before = {number: signal.getsignal(number) for number in _SIGNALS}
-    for number, handler in before.items():
-        if handler is not signal.SIG_IGN:
-            signal.signal(number, end)
+    handlers = {number: signal.getsignal(number) for number in _SIGNALS}
+    before = {number: handler for number, handler in handlers.items() if handler == signal.SIG_DFL}
+    for number in before:
+        signal.signal(number, end)
     termios.tcsetattr(0, termios.TCSANOW, quiet)
     os.write(1, _BEGIN.encode())
     try:

@@ -47,7 +47,7 @@ _OFFERED = {
 }
 """What the last line offers to a click, and the key of each."""
 _OFFERED_OF = {
-    "exchanges": "Enter Detail  ←→ Pane  f Follow  m Mark  s Sort",
+    "exchanges": "Enter Detail  e Failed  ←→ Pane  f Follow  m Mark  s Sort",
     "connections": "Enter Waterfall  s Sort",
     "statistics": "g Group by  s Sort  Enter Raw paths",
 }
@@ -84,6 +84,7 @@ class ScreenApp(App[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark,5,f1", "keys", "all keys"),
         Binding("slash", "filter", "filter", priority=True),
+        Binding("e", "failures", "only what failed, or all"),
         Binding("1", "view('exchanges')", "exchanges"),
         Binding("2", "view('connections')", "connections, and a waterfall of each"),
         Binding("3", "view('statistics')", "statistics"),
@@ -271,6 +272,11 @@ class ScreenApp(App[None]):
         """Read a filter expression."""
         self.action_view("exchanges")
         self.query_one(ExpressionInput).open()
+
+    def action_failures(self) -> None:
+        """List only what failed, or all again."""
+        self.exchanges.toggle_failures()
+        self.action_view("exchanges")
 
     def on_expression_input_changed(self, event: ExpressionInput.Changed) -> None:
         """List what matches."""

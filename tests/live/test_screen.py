@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.live.sniffer import LOADER, SSLSNIFF
+from tests.live.test_frames import Client
 from tests.workload.curl import Request, curl, results
 from tests.workload.processes import run
 from tests.workload.servers import Certificate, Server
@@ -66,6 +67,25 @@ def test_a_running_server(
         assert f"{_COUNT} exchanges, 0 bytes lost" in screen.text.replace("\n", "")  # it may wrap
     told = run(str(SSLSNIFF), "read", str(tmp_path / "saved.pcapng"), "--json")
     assert told.count('{"type":"exchange"') == _COUNT
+
+
+def test_a_stall_is_said_while_it_lasts(server: Server, certificate: Certificate) -> None:
+    with on_terminal(120, 30, SSLSNIFF, "top", "--pid", str(server.pid)) as screen:
+        screen.until("capture running")
+        client = Client(server, certificate)
+        unread = client.request("POST", "/unread", is_whole=False)
+        client.upload(unread, 65_000)
+        waits = client.request("POST", "/echo", is_whole=False)
+        client.upload(waits, 535)
+        screen.until("1 connection stalled (key 2)")
+        screen.press("2")
+        screen.until(f"the server does not read stream {unread} (65,000 B")
+        screen.until(lambda: f"stream {waits} waits for it" in " ".join(screen.text.split()))
+        client.socket.close()
+        screen.until("POST /unread")
+        assert "!!!" in screen.text
+        screen.press("q")
+        assert screen.ended() == 0
 
 
 def test_a_command_is_started_and_watched(

@@ -14,8 +14,8 @@ _UNREAD_AFTER_NS = 1_000_000_000
 def stall_text(stall: FlowControlStall, time_ns: int) -> str:
     """Return one sentence, without its full stop, about a stall that lasted until ``time_ns``.
 
-    Such as ``the server does not read stream 7 (258,144 of the connection's window of 262,144 B are
-    not given back); streams 9 and 11 wait for it``; in the past if the stall is over.
+    Such as ``the server does not read stream 7 (258,144 B of the connection's window of 262,144 B
+    are not given back); streams 9 and 11 wait for it``; in the past if the stall is over.
     """
     use = stall.use
     name = f"the window of stream {stall.stream}" if stall.stream else "the connection's window"

@@ -1,13 +1,12 @@
 """Stores the flow-control stalls of connections, as far as diagrams and lists show them."""
 
 from collections import deque
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sslsniff.screen.captured.rebuilt_exchanges import nanoseconds
 
 if TYPE_CHECKING:
-    from sslsniff.screen.captured.capture_rows import ConnectionRow, ExchangeRow
+    from sslsniff.screen.captured.capture_rows import ConnectionRow
 
 Object = dict[str, Any]
 
@@ -34,24 +33,6 @@ class StallRow(NamedTuple):
     def lasted_ms(self) -> float:
         """How long it lasted, at least."""
         return (self.until_ns - self.since_ns) / 1e6
-
-    def in_exchange(self, row: "ExchangeRow", began_ns: int) -> tuple[int, int] | None:
-        """Return when it held up a body of an exchange, which began at ``began_ns``; or None.
-
-        Only what its side had begun to send, and not ended, is held up.
-        """
-        if row.stream is None or self.stream not in (0, row.stream):
-            return None
-        sends_ms = (0.0, row.sent if row.sent >= 0 else row.duration)
-        if not self.by_client:
-            sends_ms = (row.first_byte, row.duration)
-        if sends_ms[0] < 0:
-            return None
-        begin = max(self.since_ns, began_ns + round(sends_ms[0] * 1e6))
-        end = self.until_ns
-        if sends_ms[1] >= 0:
-            end = min(end, began_ns + round(sends_ms[1] * 1e6))
-        return (begin, end) if end > begin else None
 
 
 class StallStore:
@@ -83,8 +64,3 @@ class StallStore:
         connection.stalled_ms = max(connection.stalled_ms, stall.lasted_ms)
         if len(self._order) > MOST_STALLS:
             self._order.popleft().stalls.popleft()
-
-
-def stalls_of_stream(stalls: Iterable[StallRow], stream: int | None) -> list[StallRow]:
-    """Return the stalls of a stream and of its connection; None: of all streams."""
-    return [each for each in stalls if stream is None or each.stream in (0, stream)]

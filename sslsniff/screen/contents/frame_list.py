@@ -11,7 +11,7 @@ from sslsniff.core.escaping import escape
 from sslsniff.forms.text import pieces
 from sslsniff.screen.captured.capture_rows import ConnectionRow
 from sslsniff.screen.captured.rebuilt_exchanges import frame_objects, nanoseconds
-from sslsniff.screen.captured.stall_rows import StallRow, stalls_of_stream
+from sslsniff.screen.captured.stall_rows import StallRow
 from sslsniff.screen.widgets.shown_line import DIM, FAULT, ShownLine, named_line, styled_line
 
 Object = dict[str, Any]
@@ -37,7 +37,11 @@ def frame_lines(connection: ConnectionRow, lines: list[bytes], stream: int | Non
     began_ns = nanoseconds(shown[0]["time"])
     explained = "frames from client (->) and server (<-); bar: what the sender may still send"
     result = [styled_line(explained, DIM)]
-    stalls = sorted(stalls_of_stream(connection.stalls, stream), key=lambda each: each.until_ns)
+    stalls = sorted(
+        # A copy: another thread may add to them.
+        (each for each in [*connection.stalls] if stream is None or each.stream in (0, stream)),
+        key=lambda each: each.until_ns,
+    )
     for each in shown:
         while stalls and stalls[0].until_ns < nanoseconds(each["time"]):
             result.append(_stall(stalls.pop(0), began_ns))

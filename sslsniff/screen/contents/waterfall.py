@@ -17,6 +17,8 @@ Lines = list[ShownLine]
 _MOST_EXCHANGES = 2_000
 _MOST_SAID = 5
 """Stalls that are said in words: the longest."""
+_MOST_DRAWN = 20
+"""Stalls that are drawn: the longest."""
 _LABEL_COLUMNS = 34
 _SENT, _WAITS, _RESPONSE, _STALLED = "▒░█!"
 _LEGEND = f"{_SENT} request sent, {_WAITS} waiting, {_RESPONSE} response, {_STALLED} stalled"
@@ -47,7 +49,8 @@ def waterfall_lines(
     ``█`` that after it, ``!`` that in which flow control held up a body. An exchange whose time is
     not known has no bar. ``redacted`` returns text as it may be seen.
     """
-    stalls = [*connection.stalls]
+    # A copy: another thread may add to them.
+    stalls = sorted([*connection.stalls], key=lambda each: each.lasted_ms, reverse=True)
     shown = sorted(
         ((nanoseconds(row.time), row) for row in [*rows][-_MOST_EXCHANGES:]),
         key=lambda each: each[0],
@@ -72,7 +75,8 @@ def waterfall_lines(
         mark = ">" if row is current else " "
         name = f"{stream:>6}{mark} {row.shown_status:>3} {row.title(path)}"
         label = padded(cut_end(name, _LABEL_COLUMNS), _LABEL_COLUMNS)
-        bar, span = _bar(row, begin_ns, scale, stalls) if begin_ns else ("", "?")
+        drawn = stalls[:_MOST_DRAWN]
+        bar, span = _bar(row, begin_ns, scale, drawn) if begin_ns else ("", "?")
         at = len(label) + 1
         spans: list[Span] = [(at, at + len(bar), "red" if row.is_failed else "green")]
         spans += [(at + place, at + place + 1, FAULT) for place in _stalled(bar)]
@@ -83,15 +87,14 @@ def waterfall_lines(
 
 
 def _said_stalls(stalls: list[StallRow], first_ns: int) -> Lines:
-    """Return a line for each of the longest stalls; ``first_ns``: when the bars begin."""
-    longest = sorted(stalls, key=lambda each: each.lasted_ms, reverse=True)
+    """Return a line for each of the first stalls; ``first_ns``: when the bars begin."""
     lines = []
-    for each in longest[:_MOST_SAID]:
+    for each in stalls[:_MOST_SAID]:
         after = pieces.duration(each.since_ns - first_ns)
         lasted = pieces.duration(each.until_ns - each.since_ns)
         lines.append(styled_line(f"stalled {lasted} after {after}: {each.text}", FAULT))
-    if len(longest) > _MOST_SAID:
-        lines.append(styled_line(grouped(len(longest) - _MOST_SAID, "shorter stall"), DIM))
+    if len(stalls) > _MOST_SAID:
+        lines.append(styled_line(grouped(len(stalls) - _MOST_SAID, "shorter stall"), DIM))
     return lines
 
 
@@ -107,13 +110,30 @@ def _bar(row: ExchangeRow, begin_ns: int, scale: _Scale, stalls: list[StallRow])
     bar = [*" " * start, *_SENT * (first - start), *_WAITS * (middle - first)]
     bar += _RESPONSE * (stop - middle)
     for each in stalls:
-        part = each.in_exchange(row, begin_ns)
+        part = _held_up(each, row, begin_ns)
         if part is not None:
             begin, end = map(scale.column, part)
             end = min(len(bar), max(end, begin + 1))
             bar[begin:end] = _STALLED * (end - begin)
     took = "?" if row.duration < 0 else pieces.duration(_nanoseconds(duration))
     return "".join(bar), "" if row.is_open else f" {took}"
+
+
+def _held_up(stall: StallRow, row: ExchangeRow, begin_ns: int) -> tuple[int, int] | None:
+    """Return when a stall held up a body of an exchange, which began at ``begin_ns``; or None.
+
+    Only what its side had begun to send, and not ended, is held up.
+    """
+    if row.stream is None or stall.stream not in (0, row.stream):
+        return None
+    from_ms, to_ms = row.first_byte, row.duration
+    if stall.by_client:
+        from_ms, to_ms = 0.0, row.sent if row.sent >= 0 else row.duration
+    if from_ms < 0:
+        return None
+    begin = max(stall.since_ns, begin_ns + _nanoseconds(from_ms))
+    end = stall.until_ns if to_ms < 0 else min(stall.until_ns, begin_ns + _nanoseconds(to_ms))
+    return (begin, end) if end > begin else None
 
 
 def _stalled(bar: str) -> Iterable[int]:

@@ -65,7 +65,6 @@ class ExchangeView(SortableView, Container):
         Binding("right", "pane(1)", "next pane"),
         Binding("z", "zoom", "detail on the whole screen"),
         Binding("f", "follow", "follow the newest, or stop"),
-        Binding("e", "failures", "only what failed, or all"),
         Binding("m", "mark", "mark, or remove the mark"),
         Binding("M", "mark_all", "mark all in the list"),
         Binding("u", "unmark_all", "remove all marks"),
@@ -181,11 +180,10 @@ class ExchangeView(SortableView, Container):
         self.refresh_rows()
         self.post_message(self.Altered())
 
-    def action_failures(self) -> None:
+    def toggle_failures(self) -> None:
         """List only what failed, or all again."""
         self.list.only_failed = not self.list.only_failed
         self.filter_by(self.list.expression, self._text)
-        self.post_message(self.Altered())
 
     def action_mark(self) -> None:
         """Mark the exchange with the cursor, or remove its mark; go to the next one."""

@@ -302,6 +302,7 @@ def test_only_what_failed(play: Play) -> None:
     lines = (exchange_line(9), exchange_line(19), exchange_line(20))
 
     async def script(keyboard: Keyboard) -> None:
+        await keyboard.press("3")
         assert "2 failed (key e)" in keyboard.text
         await keyboard.press("e")
         assert [row.status for row in keyboard.table.rows] == [500, 500]

@@ -101,7 +101,6 @@ def test_a_signal_ends_it_in_order(number: signal.Signals) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
-        (("read", "missing.pcapng", "--tui"), 1, "sslsniff: cannot read missing.pcapng: "),
         (("read", str(CAPTURE), "--tui", "~m POST & ~c abc"), 2, "wrong filter: ~c takes a number"),
         (
             ("read", str(CAPTURE), "--tui", "--json"),
@@ -113,11 +112,20 @@ def test_a_signal_ends_it_in_order(number: signal.Signals) -> None:
         (("top", "--pidd=1"), 2, "did you mean --pid?"),
     ],
 )
-def test_an_error_comes_before_the_screen(arguments: tuple[str, ...], code: int, told: str) -> None:
+def test_wrong_usage_comes_before_the_screen(
+    arguments: tuple[str, ...], code: int, told: str
+) -> None:
     with on_terminal(120, 24, SSLSNIFF, *arguments) as screen:
         assert screen.ended() == code
         assert told in screen.text
         assert b"\x1b[?1049h" not in screen.written
+
+
+def test_an_error_of_the_capture_is_left_on_the_terminal() -> None:
+    with on_terminal(120, 24, SSLSNIFF, "read", "missing.pcapng", "--tui") as screen:
+        assert restored(screen) == 1
+        last = screen.written.rpartition(b"\x1b[?1049l")[2].decode()
+        assert "sslsniff: cannot read missing.pcapng: " in last
 
 
 @pytest.mark.slow

@@ -83,8 +83,12 @@ function foldedLines(rows) {
   for (let at = 0; at < rows.length;) {
     let end = at;
     while (end < rows.length && isQuick(rows[end])) end++;
-    if (end - at >= FEWEST_FOLDED) lines.push(rows.slice(at, end));
-    else rows.slice(at, end = Math.max(end, at + 1)).forEach((row) => lines.push([row]));
+    if (end - at >= FEWEST_FOLDED) {
+      lines.push(rows.slice(at, end));
+    } else {
+      end = Math.max(end, at + 1);
+      for (const row of rows.slice(at, end)) lines.push([row]);
+    }
     at = end;
   }
   return lines;
