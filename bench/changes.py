@@ -1,6 +1,7 @@
 """``python -m bench.changes``: in how many captures without a change one is said.
 
 Captures are simulated: groups of exchanges with raw paths. The figures are in docs/statistics.md.
+Arguments: how many captures, and names of MODELS (all of them).
 """
 
 import math
@@ -134,10 +135,11 @@ def changes(chosen: random.Random, model: Model) -> list[Change]:
 
 def main() -> int:
     captures = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    models = sys.argv[2:] or [*MODELS]
     print(f"| {captures:,} captures without a change | with one that was said |\n|---|---|")
-    for name, model in MODELS.items():
+    for name in models:
         chosen = random.Random(name)
-        wrong = sum(1 for _ in range(captures) if changes(chosen, model))
+        wrong = sum(1 for _ in range(captures) if changes(chosen, MODELS[name]))
         print(f"| {name} | {wrong} |", flush=True)
     return 0
 

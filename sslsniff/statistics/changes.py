@@ -15,8 +15,9 @@ from sslsniff.statistics.level_shifts import Run, find_shifts
 from sslsniff.statistics.raw_paths import RawPath
 from sslsniff.statistics.time_lines import Slice, TimeLine, joined, quantile
 
-ERROR_RATE = 1 / 1000
-"""Of so many captures without a change one shows one, at most: see ``level_shifts``."""
+ERROR_RATE = 1 / 10_000
+"""The chance that a capture of independent exchanges without a change shows one, at most. Where
+they are not independent, the dispersion is an estimate; this keeps it at about one in 1,000."""
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 

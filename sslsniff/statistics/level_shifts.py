@@ -46,8 +46,8 @@ _TRIED_LIMITS = 3
 """The limits, by G the best ones, by which runs are looked at closely."""
 _BATCHES = (1, 2, 4)
 """Lengths of the batches by which the dispersion is estimated, in blocks."""
-_DEVIATIONS = 0.5
-"""By so many standard deviations a dispersion by another limit is taken to be too high: the
+_DEVIATIONS = 1
+"""By so many standard deviations a dispersion by another limit is taken to be too high, as the
 greatest of many estimates is."""
 _TYPICAL_HITS = 16
 """A limit with so many hits and others tells how blocks vary: with fewer, chance is most of it."""

@@ -8,6 +8,7 @@ from PIL import Image
 
 from tests.unit.outputs.report.many import write_many
 from tests.unit.outputs.report.pages import write_report
+from tests.unit.slow_path import write_slow_path
 from tests.workload.browser import Browser, chromium
 
 FOLDER = Path(__file__).parents[4] / "docs/report"
@@ -41,6 +42,18 @@ def main() -> None:
         browser.show()
         browser.open(page, f"#e{_EXCHANGES + 2}")
         _take(browser, "conversation")
+        _changes(browser, Path(name))
+
+
+def _changes(browser: Browser, folder: Path) -> None:
+    """Take a picture of what changed, in a capture of which a path becomes slow."""
+    write_slow_path(folder / "slow.pcapng")
+    write_report(folder / "slow.pcapng", folder / "slow.html")
+    browser.open(folder / "slow.html")
+    # The second sentence has the path; its button draws the group.
+    browser.run("document.querySelectorAll('.changes li')[1].querySelector('button').click()")
+    browser.run("document.getElementById('changes').scrollIntoView()")
+    _take(browser, "changes")
 
 
 def _take(browser: Browser, name: str) -> None:

@@ -1,5 +1,6 @@
 """The page of a report in a real browser: what it shows, what it never does, how fast it is."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ from tests.unit.outputs.report.hostile import write_hostile
 from tests.unit.outputs.report.many import EXCHANGES, write_many
 from tests.unit.outputs.report.pages import LIBRARIES, killed_while_writing, sink, write_report
 from tests.unit.outputs.report.stalled import WAITED_MS, write_stalled
+from tests.unit.slow_path import SLOW_PATH, write_slow_path
 from tests.workload.browser import Browser, chromium
 
 CAPTURES = sorted(Path("pcaps").glob("*.pcapng"))
@@ -626,4 +628,42 @@ def test_a_half_written_page_runs_nothing(browser: Browser, tmp_path: Path) -> N
     assert browser.run("return document.title") == "No report yet"
     assert browser.run("return document.scripts.length") == 0
     assert browser.run("return document.body.innerText").startswith("No report yet\n")
+    assert_quiet(browser)
+
+
+@pytest.mark.heavy
+def test_what_changed_is_said_drawn_and_opened(browser: Browser, tmp_path: Path) -> None:
+    write_slow_path(tmp_path / "a.pcapng")
+    write_report(tmp_path / "a.pcapng", tmp_path / "a.html")
+    browser.open(tmp_path / "a.html")
+    said = browser.run(
+        "return [...document.querySelectorAll('.changes li')].map((each) => each.textContent)"
+    )
+    name = "at shop.example.com (shop, server)"
+    assert re.fullmatch(
+        rf"since \d\d:\d\d:\d\d: GET /cart {re.escape(name)} errors 0.\d % → \d\d %", said[0]
+    )
+    slow = f": POST /reserve/sku-{{}} {name} 22 ms → 2.0 s (only {SLOW_PATH})"
+    assert re.fullmatch(rf"since \d\d:\d\d:\d\d{re.escape(slow)}", said[1])
+
+    captions = (
+        "return [...document.querySelectorAll('#changes figcaption')].map((c) => c.textContent)"
+    )
+    assert all("GET /cart" in caption for caption in browser.run(captions))
+    second = "document.querySelectorAll('.changes li')[1]"
+    browser.run(f"{second}.querySelectorAll('button')[0].click()")
+    assert all("POST /reserve/sku-{}" in caption for caption in browser.run(captions))
+    assert axe(browser) == []
+    browser.run(f"{second}.querySelectorAll('button')[1].click()")
+    listed = "return document.querySelector('#exchanges [role=status]').textContent"
+    assert browser.run(listed) == "1 to 47 of 47 exchanges"
+
+    browser.run("document.querySelector('details.paths').open = true")
+    rows = browser.run(
+        "return [...document.querySelectorAll('details.paths[open] tbody tr')]"
+        ".map((row) => [...row.children].map((cell) => cell.textContent))"
+    )
+    assert len(rows) == 10
+    assert rows[0][:3] == [SLOW_PATH, "47", "0"]
+    assert axe(browser) == []
     assert_quiet(browser)
