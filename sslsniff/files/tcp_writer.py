@@ -243,9 +243,11 @@ class SyntheticConnection:
             self._write_fin(writer, time_ns, self._ending_comment())
 
     def end(self, time_ns: int) -> None:
-        """Write the end of the connection."""
+        """Write the end of the connection, which was noticed at ``time_ns``."""
         self.begin()
         ending, role = self._connection.ending, self._connection.role
+        if ending is not None and ending.time_ns is not None:
+            time_ns = max(self.last_ns, ending.time_ns)
         for direction in DIRECTIONS:
             number, writer = fatal_alert(ending, direction), self._writer_of(direction)
             if number is not None and self._record_bytes and not writer.has_fin:
