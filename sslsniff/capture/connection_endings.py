@@ -194,7 +194,9 @@ class ConnectionEndings:
                 yield from self._release(number)
                 continue
             self._forget(number)
-            ending = found.ending._replace(process_ended=not exited.is_exec)
+            ended_ns = found.ending.time_ns
+            was_open = ended_ns is None or ended_ns >= exited.time_ns
+            ending = found.ending._replace(process_ended=was_open and not exited.is_exec)
             if ending != _NO_ENDING:
                 yield Ending(exited.time_ns, number, ending)
         yield exited

@@ -71,6 +71,8 @@ class HandshakeEnd(NamedTuple):
 UNUSED = "unused"
 UNFINISHED = "unfinished"
 
+CLOSED_BY_PEER = "closed_by_peer"
+
 _KINDS = {
     "untrusted": "{sender} does not trust the certificate of {other}",
     "expired": "the certificate of {other} has expired, or is not valid yet, says {sender}",
@@ -84,7 +86,7 @@ _KINDS = {
     "unknown_name": "{sender} does not know the server name {name}",
     "plaintext": "{sender} got plaintext from {other}, not TLS",
     "closed": "{sender} closed the connection during the handshake",
-    "closed_by_peer": "{other} closed the connection during the handshake",
+    CLOSED_BY_PEER: "{other} closed the connection during the handshake",
     "alert": "{sender} ended the handshake",
 }
 """The kind of a failure -> what its alert's sender, or whose library found it, says by it."""
@@ -134,11 +136,11 @@ TLS 1.3 does not wait for the server's look at its certificate."""
 
 _SERVER_ALERTS = (112, 116, 120)
 
-_WITHOUT_ALERT = ("closed_by_peer", "plaintext")
+_WITHOUT_ALERT = (CLOSED_BY_PEER, "plaintext")
 """Failures at which a library sends an alert that says something else."""
 _BY_PEER = (SocketEnding.PEER_CLOSED, SocketEnding.PEER_RESET, SocketEnding.TIMED_OUT)
 """What some libraries answer with an alert that says only that there was an error."""
-_SHORTER = {"closed_by_peer": "closed"}
+_SHORTER = {CLOSED_BY_PEER: "closed"}
 
 _TLS_RECORDS = range(20, 25)
 _OWN, _OTHER = "this side", "the other side"

@@ -5,6 +5,7 @@ comment describes a connection (on its first packet), or says that bytes were lo
 end are made up, how a connection ended, or that it continues in another synthetic one.
 """
 
+import functools
 import json
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
@@ -15,6 +16,7 @@ from sslsniff.core.losses import LossCause
 from sslsniff.core.model import Connection, Container, Direction, Peer, Process
 from sslsniff.decoders.messages import Side
 
+_KEPT_COMMENTS = 64  # most connections end alike
 _MARK = '{"sslsniff": 1'
 
 
@@ -177,6 +179,7 @@ GOES_ON = (
 """The comment of a FIN that does not end the real connection."""
 
 
+@functools.lru_cache(_KEPT_COMMENTS)
 def ending_comment(ending: ConnectionEnding, role: Side | None) -> str:
     """Return the comment of an alert, or of the packet with which a connection, or a side, ends.
 

@@ -86,10 +86,9 @@ class DirectionWriter:
     def feed(self, time_ns: int, tid: int, data: bytes | memoryview) -> None:
         """See ``fast_path.Consumer``."""
         state = self.state
-        self._connection.enter_file(time_ns)
-        self._connection.find_message_start(self, time_ns, data)
+        self._connection.prepare(self, time_ns, data)
         for start in range(0, len(data), SEGMENT_BYTES):
-            if self._packet_writer.lacks_room():
+            if start and self._packet_writer.is_full:
                 self._connection.enter_file(time_ns)
             piece = data[start : start + SEGMENT_BYTES]
             self._packet_writer.next_packet(state, self._template(tid), time_ns, bytes(piece))

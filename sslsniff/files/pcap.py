@@ -100,6 +100,8 @@ class PacketWriter:
 
     file_number = 0
     """Counts the files of the series."""
+    is_full = False
+    """Whether the next packet has to come into the next file: ``next_file``."""
 
     def __init__(self, file: BinaryIO, series: FileSeries | None = None) -> None:
         self._series = series
@@ -123,15 +125,17 @@ class PacketWriter:
         self._reserved_bytes = 0
         self.batch = Batch(self.high_ns, self.low_ns)
         self._written_bytes = 0
+        self.is_full = False
         self._begin()
 
     def _begin(self) -> None:
         """Add what a file begins with."""
         raise NotImplementedError
 
-    def lacks_room(self, extra_bytes: int = 0) -> bool:
+    def lacks_room(self, extra_bytes: int) -> bool:
         """Return whether the file has no room for a batch and ``extra_bytes``: go on in another."""
-        return self._written_bytes + extra_bytes > self._most_bytes - BATCH_BYTES - _UNSPLIT_BYTES
+        room_bytes = self._most_bytes - self._written_bytes
+        return room_bytes < BATCH_BYTES + _UNSPLIT_BYTES + extra_bytes
 
     def next_file(self) -> None:
         """Close the file, and go on in the next. Raises ``OutputError``."""
@@ -203,7 +207,7 @@ class PacketWriter:
         self.batch.follow(endpoint, key, records, clock_offset_ns)
         while self.batch.is_full:
             self.flush()
-            if self.lacks_room():
+            if self.is_full:
                 return
             self.batch.follow(endpoint, key, records, clock_offset_ns)
 
@@ -234,6 +238,7 @@ class PacketWriter:
             ) from error
         finally:
             self.batch.clear()
+            self.is_full = self.lacks_room(0)
         if self._guard is not None:
             self._guard.note(self._written_bytes)
 

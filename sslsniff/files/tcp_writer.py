@@ -105,16 +105,19 @@ class SyntheticConnection:
 
     def write(self, chunk: Chunk) -> None:
         """Write a chunk. Raises ``OutputError`` if the file cannot be written."""
-        self.enter_file(chunk.time_ns, extra_bytes=chunk.missing)
         writer = self._writer_of(chunk.direction)
         if writer.ended:  # the program used its TLS object again, unseen
+            self.enter_file(chunk.time_ns)
             self._finish(chunk.time_ns, GOES_ON)
             self._begin(chunk.time_ns)
-        left_out = chunk.offset - chunk.missing - writer.position
-        writer.state.position = chunk.offset
+        state, missing = writer.state, chunk.missing
+        left_out = chunk.offset - missing - state.position
+        if left_out or missing:
+            state.position = chunk.offset
+            self.enter_file(chunk.time_ns, extra_bytes=missing)
         if left_out > 0:
             chunk = self._skip(writer, chunk, left_out)
-        elif self._restarted is not writer:
+        elif self._restarted is not None and self._restarted is not writer:
             self._restarted = None
         if chunk.missing:
             if not self._pair.settled:
@@ -139,7 +142,7 @@ class SyntheticConnection:
             return chunk
         first, rest = chunk.data[:SEGMENT_BYTES], chunk.data[SEGMENT_BYTES:]
         template = self.template(writer, chunk.tid, left_out_comment(count))
-        self.find_message_start(writer, time_ns, first)
+        self.prepare(writer, time_ns, first)
         size = len(first) + self._record_bytes
         self._packet_writer.packet(writer.state, template, time_ns, first, count=size)
         writer.state.position += len(first)
@@ -159,12 +162,12 @@ class SyntheticConnection:
     def is_elsewhere(self) -> bool:
         """Whether its next packet comes into another file than its last."""
         writer = self._packet_writer
-        return self._file_number != writer.file_number or writer.lacks_room()
+        return writer.is_full or self._file_number != writer.file_number
 
     def enter_file(self, time_ns: int, extra_bytes: int = 0) -> None:
         """Go on in another file if this one has no room, or if others went on there."""
         packet_writer = self._packet_writer
-        if packet_writer.lacks_room(min(extra_bytes, LARGEST_FILLED_GAP_BYTES) * 2):
+        if packet_writer.lacks_room(2 * min(extra_bytes, LARGEST_FILLED_GAP_BYTES)):
             packet_writer.next_file()
         if self._file_number == packet_writer.file_number:
             return
@@ -201,17 +204,19 @@ class SyntheticConnection:
         origin, after = self._origin(writer, tid), header_end(flags)
         return self._packet_writer.template(origin, writer.start, after, comment=comment)
 
-    def find_message_start(
-        self, writer: DirectionWriter, time_ns: int, data: bytes | memoryview
-    ) -> None:
-        """Check whether a message begins with ``data``: Wireshark can dissect from there on.
+    def prepare(self, writer: DirectionWriter, time_ns: int, data: bytes | memoryview) -> None:
+        """Prepare a packet: go on in another file where that is due.
 
+        Check whether a message begins with ``data``: Wireshark can dissect from there on.
         Messages begin where the sides take turns, or soon after. A side that sends more is in the
         middle of a message or of another protocol: it is searched again at its next turn.
         """
-        pair, speaker = self._pair, DIRECTIONS.index(writer.direction)
+        packet_writer, pair = self._packet_writer, self._pair
+        if packet_writer.is_full or self._file_number != packet_writer.file_number:
+            self.enter_file(time_ns)
         if pair.settled:
             return
+        speaker = DIRECTIONS.index(writer.direction)
         if speaker != pair.speaker:
             pair.speaker = speaker
             writer.state.looks = SEARCHED_PACKETS
@@ -238,9 +243,11 @@ class SyntheticConnection:
             self._write_fin(writer, time_ns, self._ending_comment())
 
     def end(self, time_ns: int) -> None:
-        """Write the end of the connection."""
+        """Write the end of the connection, which was noticed at ``time_ns``."""
         self.begin()
         ending, role = self._connection.ending, self._connection.role
+        if ending is not None and ending.time_ns is not None:
+            time_ns = max(self.last_ns, ending.time_ns)
         for direction in DIRECTIONS:
             number, writer = fatal_alert(ending, direction), self._writer_of(direction)
             if number is not None and self._record_bytes and not writer.has_fin:

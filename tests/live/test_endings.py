@@ -95,8 +95,10 @@ def test_node_destroys_a_socket(certificate: Certificate, tmp_path: Path) -> Non
     port = str(free_port())
     server = (NODE, NODE_SERVER, certificate.certificate, certificate.key, port)
     ends = endings(cut(tmp_path, certificate, port, *server).captured.exchanges)
-    text = "2,900 of 5,507 B, closed by the server without close_notify"
-    assert {each["text"] for each in ends.values()} == {text}
+    assert ends["client"]["text"] == "2,900 of 5,507 B, closed by the server without close_notify"
+    # Its library's object is freed at some time later, or never.
+    assert ends["server"]["text"].startswith("2,900 of 5,507 B, closed by the server")
+    assert "process" not in ends["server"]["text"]
     assert_file_agrees(tmp_path, ends)
 
 

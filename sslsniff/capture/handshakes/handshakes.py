@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from sslsniff.capture.handshakes.socket_evidence import facts_of
 from sslsniff.capture.handshakes.tls_evidence import client_random, server_name
 from sslsniff.core.events import Failure, HandshakeEnded, TlsSocket, TlsStart
-from sslsniff.core.handshakes import HANDSHAKE_ALERTS, HandshakeFacts
+from sslsniff.core.handshakes import CLOSED_BY_PEER, HANDSHAKE_ALERTS, HandshakeFacts
 from sslsniff.core.library_failure import LibraryFailure
 from sslsniff.decoders.messages import Side
 
@@ -79,9 +79,13 @@ class Handshakes:
         self._waiting[connection] = time.monotonic() + _DELAY_S, failure
 
     def alerts_of(self, failure: Failure) -> tuple[int | None, int | None]:
-        """Return the numbers of the alerts that a library's report says were sent and received."""
+        """Return the numbers of the alerts that a library's report says were sent and received.
+
+        One that only answers the end of the TCP connection does not count.
+        """
         facts = self._joined(HandshakeFacts(), failure)
-        return facts.sent_alert, facts.received_alert
+        is_answer = facts.kind == CLOSED_BY_PEER
+        return None if is_answer else facts.sent_alert, facts.received_alert
 
     def end(self, found: TlsSocket, now_ns: int) -> None:
         """Note a TLS socket on which no data passed, at its end, or at that of the capture."""

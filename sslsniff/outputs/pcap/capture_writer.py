@@ -134,9 +134,10 @@ class PcapSink(Sink):
                 application=f"sslsniff {version('sslsniff')}",
                 system=f"{system.sysname} {system.release}",
                 comment="Plaintext of TLS connections, taken by sslsniff inside the processes"
-                f" named. {_LAYOUTS[layout]} TCP handshakes, acknowledgements and ends are made up"
-                " as well; addresses, ports, times and bytes are real, but for a client's port that"
-                " another view of the same connection has. Comments on packets tell what is not.",
+                f" named. {_LAYOUTS[layout]} TCP handshakes and acknowledgements are made up, too,"
+                " and ends that are not known; addresses, ports, times and bytes are real, but for"
+                " a client's port that another view of the same connection has. Comments on packets"
+                " tell what is not.",
                 series=series,
             )
         self._writer.guard()

@@ -113,6 +113,12 @@ def test_the_kernel_closes_what_a_process_left_open() -> None:
     ]
 
 
+def test_a_connection_may_be_over_before_its_process() -> None:
+    seen = Seen().feed(opened(), addresses(), ended(SocketEnding.CLOSED), events.Exited(9, 70))
+    [ending, _] = seen.last()
+    assert ending == events.Ending(9, 1, ConnectionEnding(SocketEnding.CLOSED, 5))
+
+
 def test_the_next_program_of_a_process_keeps_its_connections() -> None:
     exited = events.Exited(4, 70, is_exec=True)
     seen = Seen().feed(opened(), addresses(), exited, opened(2))

@@ -70,7 +70,7 @@ def test_completions_have_every_option(shell: str, shown: str) -> None:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["--pca"], ["--pcap", "--pcap-layout"]),
+        (["--pca"], ["--pcap", "--pcap-files", "--pcap-layout", "--pcap-size"]),
         (["doc"], ["doctor"]),
         (["symbols", "--m"], ["--mangled"]),
         (["trace", "--chr"], ["--chrome-trace"]),
