@@ -116,7 +116,8 @@ struct event_failure {
 	__s32 error;		    /* as the library numbers them */
 	__s32 verified;		    /* what it found of the peer's certificate; -1: unknown */
 	__u8 has_data;		    /* plaintext passed before */
-	__u8 pad[3];
+	__u8 is_sure;		    /* the library's object names its socket */
+	__u8 pad[2];
 	__u64 socket; /* 0: unknown */
 	__u16 family;
 	__u16 local_port;

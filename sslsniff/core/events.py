@@ -234,7 +234,8 @@ class Failure(NamedTuple):
 
     ``opened``: the connection. ``alert``: what it sends, None if nothing. ``error``: by the
     library's own numbers, as is ``verified``, what it found of the peer's certificate.
-    ``socket``: 0 if it is not known, like the addresses. ``random``: that of the ClientHello, empty
+    ``socket``: 0 if it is not known, like the addresses. ``is_sure``: the library's object names
+    it; else it is the one that the thread used last. ``random``: that of the ClientHello, empty
     if it is not known.
     """
 
@@ -243,6 +244,7 @@ class Failure(NamedTuple):
     error: int
     verified: int | None
     has_data: bool
+    is_sure: bool
     socket: int
     local: Address | None
     remote: Address | None

@@ -140,8 +140,8 @@ class Handshakes:
         ]
         same = (
             [each for each in own if random and each.random == random]
-            or [each for each in unsure if each.socket == found.socket]
-            or unsure
+            or [each for each in unsure if _is_on(each, found)]
+            or [each for each in unsure if not each.is_sure]
         )
         if len({each[1:4] for each in same}) > 1:  # they say different things
             self._unplaced |= {each.opened.connection for each in same}
@@ -203,6 +203,11 @@ class Handshakes:
             kind=said.kind,
             error=said.text,
         )
+
+
+def _is_on(failure: Failure, found: TlsSocket) -> bool:
+    """Return whether a failure's socket is this one, and not a later one at its address."""
+    return failure.socket == found.socket and failure.remote in (None, found.remote)
 
 
 def _completed(first: Failure, later: Failure) -> Failure:
