@@ -151,6 +151,7 @@ enum tls_start {
 	TLS_SERVER_HELLO = 2,
 	TLS_JOINED = 3, /* application data: the connection is older than the capture */
 	TLS_HELLO_RECEIVED = 4,
+	TLS_ALERT_SENT = 5, /* first of all: what a server received was no ClientHello, or was not seen */
 };
 
 /* How the TCP connection of a socket began to end. */

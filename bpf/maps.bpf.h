@@ -179,12 +179,15 @@ struct call_block {
 	struct call calls[BLOCK_CALLS];
 };
 
+#define FIRST_BYTES 8
+
 /* What was looked at of a TCP socket; see tls_sockets.bpf.h. */
 struct looks {
 	u8 sends;     /* how many were looked at, or why no more need a look */
 	u8 receives;  /* likewise */
 	u8 header[5]; /* of a record that was received alone */
 	u8 pad;
+	u8 first[FIRST_BYTES]; /* that were received, if they are of no record */
 };
 
 /* The rest of a finished call that is still to emit. It is in the thread's entry, not on the stack: there the
@@ -222,6 +225,7 @@ struct thread {
 	u64 blocks[THREAD_BLOCKS]; /* of its calls, the latest ones; 0: none */
 	u64 received;		   /* socket of the last receive outside any TLS call */
 	u64 written;		   /* TLS object of the last write, until the thread sends */
+	u64 handshake;		   /* TLS object whose handshake the thread is in, where that is known */
 	u64 shut;		   /* TLS object that is being shut down, until the thread sends */
 	u64 written_bytes;	   /* plaintext bytes in the records of half `written` since then */
 	u64 written_first;	   /* plaintext bytes in the first of these records */

@@ -175,13 +175,15 @@ class LeftOut(NamedTuple):
 class TlsStart(IntEnum):
     """What a process sent or received first on a TLS socket: ``enum tls_start`` (``bpf/event.h``).
 
-    ``JOINED``: application data, as the connection is older than the capture.
+    ``JOINED``: application data, as the connection is older than the capture. ``ALERT_SENT``: what
+    a server received before was no ClientHello, or was not seen.
     """
 
     CLIENT_HELLO = 1
     SERVER_HELLO = 2
     JOINED = 3
     HELLO_RECEIVED = 4
+    ALERT_SENT = 5
 
 
 class NotedSend(NamedTuple):

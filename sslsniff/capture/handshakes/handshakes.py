@@ -35,6 +35,7 @@ _ROLES = {
     TlsStart.CLIENT_HELLO: Side.CLIENT,
     TlsStart.SERVER_HELLO: Side.SERVER,
     TlsStart.HELLO_RECEIVED: Side.SERVER,
+    TlsStart.ALERT_SENT: Side.SERVER,
 }
 
 
