@@ -7,6 +7,7 @@
 #include "calls.bpf.h"
 #include "gnutls.bpf.h"
 #include "go.bpf.h"
+#include "nss.bpf.h"
 #include "openssl.bpf.h"
 #include "rustls.bpf.h"
 #ifndef SSLSNIFF_BCC

@@ -32,7 +32,15 @@ _UPROBE_SECTIONS = (b"uprobe", b"uprobe.s")  # the second: of programs that may 
 _SOCKET_KPROBES = ("tcp_sent", "tcp_received")
 _HOLDING = ("hold_file", "hold_mapping", "hold_program")
 _FUNCTIONS = "function_"  # each is loaded by itself: kernels before 5.15 have none, before 6.1 few
-_LATER = (("go_",), ("gnutls_", "c_record_"), ("rustls_",), ("c_list_", "c_write_list_"))
+_LATER = (
+    ("go_",),
+    ("boringssl_",),
+    ("nss_",),
+    ("c_alert_",),
+    ("gnutls_", "c_record_"),
+    ("rustls_",),
+    ("c_list_", "c_write_list_"),
+)
 """How names of programs begin that are loaded together, when a file needs one of them: the verifier
 takes 110 ms for all, and most processes need none."""
 
