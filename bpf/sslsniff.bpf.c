@@ -4,6 +4,7 @@
  * connection.bpf.h, slices.bpf.h (their bytes), socket.bpf.h (their sockets); then the calls of libraries. Each header
  * includes what it needs, so it can be compiled, and read in an editor, by itself.
  */
+#include "boringssl.bpf.h"
 #include "calls.bpf.h"
 #include "gnutls.bpf.h"
 #include "go.bpf.h"

@@ -203,6 +203,7 @@ class Handshakes:
             received_alert=said.received_alert or facts.received_alert,
             kind=said.kind,
             error=said.text,
+            role=said.role,
         )
 
 
