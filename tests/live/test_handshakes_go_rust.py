@@ -24,7 +24,6 @@ from tests.live.failing_handshakes import (
     together,
 )
 from tests.workload.certificates import Authority
-from tests.workload.go.fixtures import BEFORE, OLDEST
 from tests.workload.go.fixtures import Fixture as GoFixture
 from tests.workload.go.fixtures import fixtures as go_fixtures
 from tests.workload.processes import started
@@ -41,12 +40,11 @@ BY_SERVER = {
     "no_shared_cipher": "refused",  # their alert says no more
 }
 BY_RUSTLS_SERVER = BY_SERVER | {"unknown_name": "refused"}
-BY_OLD_GO_SERVER = BY_SERVER | {
-    # It says in texts alone what is wrong with the certificate of a client, or that there is none.
-    "client_certificate": "bad_certificate",
-    "untrusted_client": "bad_certificate",
+BY_OLD_GO = {
+    # Until these releases a server said so in a text alone.
+    "untrusted_client": ((1, 20), "bad_certificate"),
+    "client_certificate": ((1, 21), "bad_certificate"),
 }
-OLD_GO = (BEFORE, OLDEST)
 
 RUSTLS_SERVER_OPTIONS = {
     "no_shared_version": {"TLS_VERSION": "1.3"},
@@ -113,17 +111,19 @@ def server_of_rustls(
     return [*map(str, (fixture.path, used.certificate, used.key))], options
 
 
+def server_kinds(fixture: GoFixture | RustFixture) -> dict[str, str]:
+    if isinstance(fixture, RustFixture):
+        return SERVER_KINDS | BY_RUSTLS_SERVER
+    release = tuple(map(int, fixture.release.split(".")))
+    old = {kind: shown for kind, (until, shown) in BY_OLD_GO.items() if release < until}
+    return SERVER_KINDS | BY_SERVER | old
+
+
 @pytest.mark.parametrize(
     "fixture", [*go_fixtures("handshakes"), *rust_fixtures("server")], ids="-".join
 )
 def test_servers(fixture: GoFixture | RustFixture, made: Authority, sniff: Sniff) -> None:
-    kinds = SERVER_KINDS | (
-        BY_RUSTLS_SERVER
-        if isinstance(fixture, RustFixture)
-        else BY_OLD_GO_SERVER
-        if fixture.release in OLD_GO
-        else BY_SERVER
-    )
+    kinds = server_kinds(fixture)
     ports: dict[str, int] = {}
     with ExitStack() as running:
         pids: list[str] = []
