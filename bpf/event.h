@@ -114,7 +114,7 @@ struct event_failure {
 	struct event_opened opened; /* with a header of its own */
 	__s32 alert;		    /* that it sends; -1: none */
 	__s32 error;		    /* as the library numbers them */
-	__s32 verified;		    /* what it found of the peer's certificate; -1: unknown */
+	__s32 verified;		    /* what it found of the peer's certificate, or more of the error; -1: unknown */
 	__u8 has_data;		    /* plaintext passed before */
 	__u8 is_sure;		    /* the library's object names its socket */
 	__u8 pad[2];

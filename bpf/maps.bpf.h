@@ -131,8 +131,8 @@ struct connection {
 	u8 is_fixed; /* the library's object names its socket: no evidence counts against that */
 	u8 has_data; /* plaintext passed, though perhaps not to user space */
 	u8 pad2[2];
-	u32 layout;   /* index of its library's, once announced */
-	s32 verified; /* what the library found of the peer's certificate, 0: nothing, or nothing wrong */
+	u32 layout; /* index of its library's, once announced */
+	s32 verified; /* what the library found of the peer's certificate, 0: nothing, or nothing wrong; or more of its error */
 	u32 pad3;
 };
 

@@ -235,7 +235,8 @@ class Failure(NamedTuple):
     """A library gives up a connection, whose handshake may not be over.
 
     ``opened``: the connection. ``alert``: what it sends, None if nothing. ``error``: by the
-    library's own numbers, as is ``verified``, what it found of the peer's certificate.
+    library's own numbers, as is ``verified``, what it found of the peer's certificate, or more of
+    the error.
     ``socket``: 0 if it is not known, like the addresses. ``is_sure``: the library's object names
     it; else it is the one that the thread used last. ``random``: that of the ClientHello, empty
     if it is not known.
@@ -257,7 +258,8 @@ class HandshakeEnded(NamedTuple):
     """A TLS handshake after which no data passed, as it failed, or nothing followed.
 
     ``time_ns``: when it ended. ``library``: its name for programs. ``facts``: what is
-    known of its end. The other fields are those of ``Opened``.
+    known of its end. ``has_data``: an alert says that it failed, though data passed: the connection
+    counts already. The other fields are those of ``Opened``.
     """
 
     time_ns: int
@@ -271,6 +273,7 @@ class HandshakeEnded(NamedTuple):
     local: Address | None
     remote: Address | None
     facts: HandshakeFacts
+    has_data: bool = False
     name: str | None = None
     cgroup: int = 0
     container_pid: int | None = None

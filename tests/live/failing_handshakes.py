@@ -60,6 +60,16 @@ def servers(
         yield found
 
 
+def repeated(command: str, count: int = COUNT) -> str:
+    """Return what runs a command of a shell so many times, one after the other, without output."""
+    return f"for i in $(seq {count}); do {command}; done > /dev/null 2>&1"
+
+
+def impatient(command: str, count: int = COUNT) -> str:
+    """Return what runs a command of a shell so many times at once, and ends it after a while."""
+    return f"for i in $(seq {count}); do timeout 5 {command} & done > /dev/null 2>&1; wait"
+
+
 def together(*commands: str, last: str = "true") -> list[str]:
     """Return what runs commands of a shell at once, then ``last``, and succeeds."""
     return ["sh", "-c", "".join(f"({each}) & " for each in commands) + f"wait; {last}; true"]

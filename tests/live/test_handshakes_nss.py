@@ -11,7 +11,9 @@ from tests.live.failing_handshakes import (
     COUNT,
     SERVER_KINDS,
     assert_shown,
+    impatient,
     peer,
+    repeated,
     servers,
     together,
 )
@@ -47,12 +49,10 @@ def test_clients(made: Authority, tmp_path: Path) -> None:
             command = shlex.join(nss.client(other if kind == "untrusted" else trusting, port))
             if kind == "no_shared_version":
                 command = f"{command} -V tls1.2:tls1.2"
-            elif kind == "timeout":
-                command = f"timeout 1 {command}"
-            loop = f"for i in $(seq {COUNT_OF_PROGRAMS}); do echo | {command}; done"
-            commands[kind] = f"{loop} > /dev/null 2>&1"
-        last = commands.pop("timeout")
-        captured = run_under(tmp_path, *together(*commands.values(), last=last)).captured
+            commands[kind] = command
+        last = impatient(commands.pop("timeout"), COUNT_OF_PROGRAMS)
+        loops = [repeated(f"echo | {each}", COUNT_OF_PROGRAMS) for each in commands.values()]
+        captured = run_under(tmp_path, *together(*loops, last=last)).captured
     assert_shown(captured, ports, kinds, COUNT_OF_PROGRAMS, exchanges=COUNT_OF_PROGRAMS)
 
 

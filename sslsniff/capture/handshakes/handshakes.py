@@ -181,6 +181,7 @@ class Handshakes:
                 local=failure.local,
                 remote=failure.remote,
                 facts=facts,
+                has_data=failure.has_data,
                 cgroup=opened.cgroup,
                 container_pid=opened.container_pid,
             )
