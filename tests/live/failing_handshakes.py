@@ -67,7 +67,7 @@ def repeated(command: str, count: int = COUNT) -> str:
 
 def impatient(command: str, count: int = COUNT) -> str:
     """Return what runs a command of a shell so many times at once, and ends it after a while."""
-    return f"for i in $(seq {count}); do timeout 5 {command} & done > /dev/null 2>&1; wait"
+    return f"for i in $(seq {count}); do timeout 20 {command} & done > /dev/null 2>&1; wait"
 
 
 def together(*commands: str, last: str = "true") -> list[str]:
