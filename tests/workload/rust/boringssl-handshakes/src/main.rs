@@ -35,7 +35,8 @@ fn connect(kind: &str, port: &str, trusted: &str) -> io::Result<()> {
         builder.set_max_proto_version(Some(SslVersion::TLS1_2)).unwrap();
     }
     let tcp = TcpStream::connect(format!("127.0.0.1:{port}"))?;
-    tcp.set_read_timeout(Some(Duration::from_millis(if kind == "timeout" { 200 } else { 10_000 })))?;
+    let patience_ms = if kind == "timeout" { 200 } else { 10_000 };
+    tcp.set_read_timeout(Some(Duration::from_millis(patience_ms)))?;
     if let Ok(mut stream) = builder.build().connect("localhost", tcp) {
         let _ = stream.write_all(b"not a protocol");
         let _ = stream.read(&mut [0; 100]);
