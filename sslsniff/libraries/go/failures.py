@@ -6,7 +6,6 @@ may be about another one: an alert is in a ``net.OpError``, and what was found o
 in a ``tls.CertificateVerificationError`` since Go 1.20.
 """
 
-import hashlib
 import struct
 from collections.abc import Iterator
 from functools import cache
@@ -100,18 +99,16 @@ def type_hashes(name: str) -> tuple[int, ...]:
     Up to Go 1.17, of its name with that of its package; then with the package's whole path, by
     three functions: up to 1.18, up to 1.23, and since.
     """
+    import hashlib  # only where a Go program is watched
+
     sha256 = hashlib.sha256(name.encode()).digest()
+    oldest = name.replace("crypto/", "")
     of_all = (
-        _md5(name.replace("crypto/", "")),
-        _md5(name),
+        *(hashlib.md5(each.encode(), usedforsecurity=False).digest() for each in (oldest, name)),
         bytes(each ^ 0xFF for each in sha256),
         bytes([sha256[0] ^ 0xFF]) + sha256[1:],
     )
     return tuple(_HASH.unpack_from(each)[0] for each in of_all)
-
-
-def _md5(name: str) -> bytes:
-    return hashlib.md5(name.encode(), usedforsecurity=False).digest()
 
 
 @cache
