@@ -117,9 +117,10 @@ struct event_failure {
 	struct event_opened opened; /* with a header of its own */
 	__s32 alert;		    /* that it sends; -1: none */
 	__s32 error;		    /* as the library numbers them */
-	__s32 verified;		    /* what it found of the peer's certificate; -1: unknown */
+	__s32 verified;		    /* what it found of the peer's certificate, or more of the error; -1: unknown */
 	__u8 has_data;		    /* plaintext passed before */
-	__u8 pad[3];
+	__u8 is_sure;		    /* the library's object names its socket */
+	__u8 pad[2];
 	__u64 socket; /* 0: unknown */
 	__u16 family;
 	__u16 local_port;
@@ -164,6 +165,7 @@ enum tls_start {
 	TLS_SERVER_HELLO = 2,
 	TLS_JOINED = 3, /* application data: the connection is older than the capture */
 	TLS_HELLO_RECEIVED = 4,
+	TLS_ALERT_SENT = 5, /* first of all: what a server received was no ClientHello, or was not seen */
 };
 
 /* How the TCP connection of a socket began to end. */

@@ -5,21 +5,7 @@
 #pragma once
 
 #include "calls.bpf.h"
-#include "handshake.bpf.h"
 #include "stack.bpf.h"
-
-#define GNUTLS_AL_FATAL 2 /* gnutls/gnutls.h */
-
-/* gnutls_alert_send(session, level, number) */
-SEC("uprobe")
-int gnutls_alert_enter(struct pt_regs *ctx)
-{
-	keep_thread_stack(ctx);
-	const struct thread *thread = get_thread();
-	if (thread && (u32)PT_REGS_PARM2(ctx) == GNUTLS_AL_FATAL)
-		report_failure(PT_REGS_PARM1(ctx), layout_index(ctx), PT_REGS_PARM3(ctx), 0);
-	return 0;
-}
 
 /* _gnutls_x509_cert_verify_peers(session, data, elements, unsigned *status), which all public functions call */
 SEC("uprobe")

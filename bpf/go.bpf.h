@@ -109,7 +109,10 @@ static __always_inline void report_go_alert(struct pt_regs *ctx, u64 object, u64
 {
 	const struct thread *thread = get_thread();
 	u8 number = read_alert(alert);
-	if (thread && number != CLOSE_NOTIFY)
+	if (!thread || number == CLOSE_NOTIFY)
+		return;
+	struct connection_key key = {.object = object, .pid = thread->pid};
+	if (go_connection(ctx, thread, &key))
 		report_failure(object, layout_index(ctx), number, 0);
 }
 
@@ -151,16 +154,78 @@ int go_handshake(struct pt_regs *ctx)
 	return 0;
 }
 
-/* (*Conn).Close */
+/* An error may be about another one, and so on. */
+#define MOST_ERRORS 4
+#define TEXT_LENGTH 8
+/* A table has the address of the value's type, which has its hash; the table's own is 0 if the runtime made it. */
+#define TABLE_TYPE 8
+#define TYPE_HASH 16
+
+/* What an error that is at `error` says: the hash of its type, or of the type that it is about, and a number; 0: nothing that
+ * is known. */
+static __always_inline u32 read_go_error(u64 error, u32 *number)
+{
+	for (int i = 0; i < MOST_ERRORS; i++) {
+		u64 table = read_pointer(error);
+		u64 value = read_pointer(error + INTERFACE_VALUE);
+		if (!table || !value)
+			return 0;
+		u32 hash = read_u32(read_pointer(table + TABLE_TYPE) + TYPE_HASH);
+		const struct go_error *known = map_lookup(go_errors, &hash);
+		if (!known || (known->text_bytes && read_pointer(value + TEXT_LENGTH) != known->text_bytes))
+			return 0;
+		if (known->inner < 0) {
+			*number = read_u32(value + known->number);
+			return hash;
+		}
+		error = value + known->inner;
+	}
+	return 0;
+}
+
+/* Report the error at this offset of a connection's object, if there is one, and it says why. */
+static __always_inline void report_go_error(struct pt_regs *ctx, const struct thread *thread,
+					    const struct connection_key *key, s32 offset)
+{
+	u32 number = 0;
+	u32 hash = offset < 0 ? 0 : read_go_error(key->object + offset, &number);
+	struct connection *connection = hash ? go_connection(ctx, thread, key) : 0;
+	if (!connection)
+		return;
+	if (is_entry_of(connection, key))
+		connection->verified = number;
+	report_failure(key->object, layout_index(ctx), -1, hash);
+}
+
+/* (*Conn).flush, which is also called when a handshake has failed */
+SEC("uprobe")
+int go_flush(struct pt_regs *ctx)
+{
+	keep_thread_stack(ctx);
+	u64 rest = convention(ctx);
+	u32 index = layout_index(ctx);
+	const struct layout *layout = map_lookup(layouts, &index);
+	struct thread *thread = counts_here(ctx, &rest) ? get_thread() : 0;
+	if (!thread || !layout)
+		return 0;
+	struct connection_key key = {.object = take_value(ctx, &rest), .pid = thread->pid};
+	report_go_error(ctx, thread, &key, layout->handshake_error);
+	return 0;
+}
+
+/* (*Conn).Close. An alert of TLS 1.3 may have been received after the handshake: then no more could be read. */
 SEC("uprobe")
 int go_close(struct pt_regs *ctx)
 {
 	keep_thread_stack(ctx);
 	u64 rest = convention(ctx);
+	u32 index = layout_index(ctx);
+	const struct layout *layout = map_lookup(layouts, &index);
 	struct thread *thread = counts_here(ctx, &rest) ? get_thread() : 0;
-	if (!thread)
+	if (!thread || !layout)
 		return 0;
 	struct connection_key key = {.object = take_value(ctx, &rest), .pid = thread->pid};
+	report_go_error(ctx, thread, &key, layout->read_error);
 	close_connection(thread->tid, &key, 0);
 	return 0;
 }

@@ -52,6 +52,7 @@ SUBPROGRAM int report_failure(u64 object, u64 index, u64 alert, u64 error)
 	u8 from_start = connection->from_start;
 	s32 verified = connection->verified;
 	u8 has_data = connection->has_data || has_passed(socket);
+	u8 is_sure = connection->is_fixed;
 	if (!is_entry_of(connection, &key))
 		return 0;
 	struct event_failure *event = ring_reserve(events, sizeof(struct event_failure));
@@ -65,6 +66,7 @@ SUBPROGRAM int report_failure(u64 object, u64 index, u64 alert, u64 error)
 	describe(&event->opened, object, layout);
 	event->opened.from_start = from_start;
 	event->has_data = has_data;
+	event->is_sure = is_sure;
 	event->alert = alert;
 	event->error = error;
 	event->verified = verified ? verified : -1;

@@ -62,20 +62,22 @@ struct layout {
 	s32 sni_base; /* a pointer to where `sni_inner` is; read where `sni` is null */
 	s32 sni_inner;
 	s32 shutdown;
-	s32 client;	  /* a byte that is not 0 where the traced process is the client; -1: `server` says so */
-	s32 sni_length;	  /* -1: it ends with a zero byte */
-	s32 handshakes;	  /* how many were completed, 64 bits */
-	s32 socket_type;  /* hash of the type *net.TCPConn in Go; 0 or -1: unknown */
-	s32 is_typed;	  /* 1: the object begins with a type, and these offsets are for type 0 */
-	s32 server_value; /* what `server` is in a server; -1: anything but 0 */
-	s32 version_base; /* as `alpn_base`, for `version` */
-	s32 settled;	  /* a byte that is 0 until `version` is the negotiated one; -1: it always is */
-	s32 server_mask;  /* the bits of `server` that count; -1: all */
-	s32 verified;	  /* what was found of the peer's certificate */
-	s32 random_base;  /* as `alpn_base`, for `random` */
-	s32 random;	  /* the client random */
-	s32 alert;	  /* the number of the alert that was received last */
-	u32 tls_version;  /* of all connections of this library; 0: its objects have it */
+	s32 client;	     /* a byte that is not 0 where the traced process is the client; -1: `server` says so */
+	s32 sni_length;	     /* -1: it ends with a zero byte */
+	s32 handshakes;	     /* how many were completed, 64 bits */
+	s32 socket_type;     /* hash of the type *net.TCPConn in Go; 0 or -1: unknown */
+	s32 is_typed;	     /* 1: the object begins with a type, and these offsets are for type 0 */
+	s32 server_value;    /* what `server` is in a server; -1: anything but 0 */
+	s32 version_base;    /* as `alpn_base`, for `version` */
+	s32 settled;	     /* a byte that is 0 until `version` is the negotiated one; -1: it always is */
+	s32 server_mask;     /* the bits of `server` that count; -1: all */
+	s32 verified;	     /* what was found of the peer's certificate */
+	s32 random_base;     /* as `alpn_base`, for `random` */
+	s32 random;	     /* the client random */
+	s32 alert;	     /* the number of the alert that was received last */
+	s32 handshake_error; /* why the handshake failed, in Go: an interface; null: it did not */
+	s32 read_error;	     /* why nothing more can be read, likewise */
+	u32 tls_version;     /* of all connections of this library; 0: its objects have it */
 };
 
 /* Offsets in structs of rustls, and how often they were right; see sslsniff/libraries/rustls/plan.py. */
@@ -90,6 +92,13 @@ struct rustls_layout {
 	s32 decrypter;
 	u64 fits; /* records that matched the layout */
 	u64 misfits;
+};
+
+/* What an error of Go says, by the hash of its type; see sslsniff/libraries/go/failures.py. */
+struct go_error {
+	s32 inner;	/* offset of the error that it is about; -1: there is none */
+	s32 number;	/* offset of what distinguishes it from others of its type */
+	u64 text_bytes; /* it counts only if the text that it begins with has this length; 0: it always does */
 };
 
 struct comm {
@@ -122,8 +131,8 @@ struct connection {
 	u8 is_fixed; /* the library's object names its socket: no evidence counts against that */
 	u8 has_data; /* plaintext passed, though perhaps not to user space */
 	u8 pad2[2];
-	u32 layout;   /* index of its library's, once announced */
-	s32 verified; /* what the library found of the peer's certificate, 0: nothing, or nothing wrong */
+	u32 layout; /* index of its library's, once announced */
+	s32 verified; /* what the library found of the peer's certificate, 0: nothing, or nothing wrong; or more of its error */
 	u32 pad3;
 };
 
@@ -172,12 +181,15 @@ struct call_block {
 	struct call calls[BLOCK_CALLS];
 };
 
+#define FIRST_BYTES 8
+
 /* What was looked at of a TCP socket; see tls_sockets.bpf.h. */
 struct looks {
 	u8 sends;     /* how many were looked at, or why no more need a look */
 	u8 receives;  /* likewise */
 	u8 header[5]; /* of a record that was received alone */
 	u8 pad;
+	u8 first[FIRST_BYTES]; /* that were received, if they are of no record */
 };
 
 /* The rest of a finished call that is still to emit. It is in the thread's entry, not on the stack: there the
@@ -215,6 +227,7 @@ struct thread {
 	u64 blocks[THREAD_BLOCKS]; /* of its calls, the latest ones; 0: none */
 	u64 received;		   /* socket of the last receive outside any TLS call */
 	u64 written;		   /* TLS object of the last write, until the thread sends */
+	u64 handshake;		   /* TLS object whose handshake the thread is in, where that is known */
 	u64 shut;		   /* TLS object that is being shut down, until the thread sends */
 	u64 written_bytes;	   /* plaintext bytes in the records of half `written` since then */
 	u64 written_first;	   /* plaintext bytes in the first of these records */
@@ -303,6 +316,7 @@ MAP_ARRAY(configs, struct config, 1);
 MAP_ARRAY(counters, u64, COUNTERS);
 MAP_ARRAY(layouts, struct layout, MOST_LAYOUTS);
 MAP_ARRAY(rustls_layouts, struct rustls_layout, MOST_LAYOUTS);
+MAP_HASH(go_errors, u32, struct go_error, 64);
 MAP_HASH(pids, u32, u32, 65536);
 /* The names of watched processes at their last exec, or at their end: the files that they mapped may be reported after
  * their end. */

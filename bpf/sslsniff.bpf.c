@@ -4,9 +4,11 @@
  * connection.bpf.h, slices.bpf.h (their bytes), socket.bpf.h (their sockets); then the calls of libraries. Each header
  * includes what it needs, so it can be compiled, and read in an editor, by itself.
  */
+#include "boringssl.bpf.h"
 #include "calls.bpf.h"
 #include "gnutls.bpf.h"
 #include "go.bpf.h"
+#include "nss.bpf.h"
 #include "openssl.bpf.h"
 #include "rustls.bpf.h"
 #ifndef SSLSNIFF_BCC

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only
  *
  * TCP sockets on which a watched process uses TLS, whatever library makes it: found by what the process sends and receives.
- * A client sends a ClientHello first, a server receives one and sends a ServerHello. A socket whose data no probe saw either
+ * A client sends a ClientHello first, a server receives one and sends a ServerHello, or only an alert. A socket whose data no probe saw either
  * had none, because the handshake failed, or has plaintext that no probe sees: user space tells which, and names it
  * (sslsniff/capture/unseen/unseen_tls.py).
  *
@@ -60,14 +60,22 @@ static __always_inline u8 tls_start(const u8 *head)
 	return head[5] == MESSAGE_SERVER_HELLO ? TLS_SERVER_HELLO : 0;
 }
 
+/* Whether a record is an alert in clear, of a level that there is. */
+static __always_inline int is_clear_alert(const u8 *head)
+{
+	return head[0] == RECORD_ALERT && head[1] == TLS_MAJOR && head[2] <= MOST_TLS_MINOR && !head[3] &&
+	       head[4] == ALERT_BYTES && (head[5] == 1 || head[5] == 2);
+}
+
 /* Return how TLS begins with what the caller sends: `tls_start`. */
 SUBPROGRAM int sent_start(u64 sent)
 {
 	struct moved_bytes moved = {};
 	u8 head[2 * HEAD_BYTES] = {};
-	if (!find_moved(&moved, sent) || copy_moved(head, HEAD_BYTES, &moved) < NEEDED_BYTES)
-		return 0;
-	return tls_start(head);
+	u32 copied = find_moved(&moved, sent) ? copy_moved(head, HEAD_BYTES, &moved) : 0;
+	if (copied == RECORD_HEADER_BYTES + ALERT_BYTES && is_clear_alert(head))
+		return TLS_ALERT_SENT;
+	return copied < NEEDED_BYTES ? 0 : tls_start(head);
 }
 
 static __always_inline u64 received_bytes(u64 socket)
@@ -197,6 +205,17 @@ static __always_inline struct looks *get_looks(const struct config *config, u64 
 	return map_lookup(looked_sockets, &socket);
 }
 
+/* What was looked at of the socket of the caller, whose number this fills in; 0: it is not watched, or there is no room. */
+static __always_inline struct looks *watched_looks(u64 socket, u32 *pid)
+{
+	const struct config *config = get_config();
+	if (!config || config->stopped || !config->checks_sockets)
+		return 0;
+	*pid = watched_caller(config);
+	struct looks *looks = get_looks(config, socket, *pid);
+	return *pid ? looks : 0;
+}
+
 /* Look at a send, if it is one of the first of a TCP socket. Returns whether later ones need no look. This and what it
  * calls are subprograms: the verifier checks each once, and not for every way to it. So each finds the bytes anew. */
 SUBPROGRAM int check_send(u64 socket, u64 sent)
@@ -204,15 +223,14 @@ SUBPROGRAM int check_send(u64 socket, u64 sent)
 	struct looks *looks = map_lookup(looked_sockets, &socket);
 	if (looks && looks->sends == IS_SETTLED)
 		return 1;
-	const struct config *config = get_config();
-	if (!config || config->stopped || !config->checks_sockets)
-		return 0;
-	u32 pid = watched_caller(config);
-	looks = get_looks(config, socket, pid);
-	if (!pid || !looks || !sent)
+	u32 pid = 0;
+	looks = watched_looks(socket, &pid);
+	if (!looks || !sent)
 		return 0;
 	if (looks->sends != IS_TLS) {
 		u8 start = sent_start(sent);
+		if (start == TLS_ALERT_SENT && looks->sends)
+			start = 0;
 		int is_added = start && add_tls_socket(socket, pid, start);
 		if (start && !is_added)
 			count(COUNTER_UNCHECKED_SOCKETS, 1);
@@ -222,6 +240,9 @@ SUBPROGRAM int check_send(u64 socket, u64 sent)
 			return 0;
 		if (start == TLS_CLIENT_HELLO)
 			note_hello(socket, sent);
+		struct tls_socket *tls = start == TLS_ALERT_SENT ? map_lookup(tls_sockets, &socket) : 0;
+		if (tls)
+			__builtin_memcpy(tls->answer, looks->first, FIRST_BYTES);
 	}
 	note_send(socket, sent);
 	return 0;
@@ -259,6 +280,8 @@ SUBPROGRAM int received_kind(u64 socket, u64 received)
 	struct tls_socket *tls = map_lookup(tls_sockets, &socket);
 	if (tls && !tls->answer[0])
 		__builtin_memcpy(tls->answer, head, HEAD_BYTES);
+	if (!is_record && !looks->first[0])
+		__builtin_memcpy(looks->first, head, FIRST_BYTES);
 	if (!is_record)
 		return RECEIVED_OTHER;
 	if (head[0] == RECORD_ALERT)
@@ -275,12 +298,9 @@ SUBPROGRAM int check_receive(u64 socket, u64 received)
 	struct looks *looks = map_lookup(looked_sockets, &socket);
 	if (looks && looks->receives == IS_SETTLED)
 		return 1;
-	const struct config *config = get_config();
-	if (!config || config->stopped || !config->checks_sockets)
-		return 0;
-	u32 pid = watched_caller(config);
-	looks = get_looks(config, socket, pid);
-	if (!pid || !looks || !received)
+	u32 pid = 0;
+	looks = watched_looks(socket, &pid);
+	if (!looks || !received)
 		return 0;
 	u32 kind = received_kind(socket, received);
 	if (kind == RECEIVED_HELLO && looks->sends < MOST_LOOKS) {

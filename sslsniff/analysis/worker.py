@@ -45,6 +45,7 @@ _IMPORTED_LATE = (
     "sslsniff.machine_code.call_chains",
     "sslsniff.machine_code.probe_pairs",
     "sslsniff.matching.handed_calls",
+    "sslsniff.matching.calling_back",
     "sslsniff.matching.hidden_functions",
     "sslsniff.matching.key_log.of_c",
     "sslsniff.matching.raising_functions",

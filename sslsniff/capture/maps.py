@@ -23,7 +23,7 @@ LAYOUT_BITS = 10  # of an attach cookie
 MOST_LAYOUTS = 1 << LAYOUT_BITS
 
 _CONFIG = struct.Struct("<IIIIIIIIQQQIIii")
-_LAYOUT = struct.Struct("<I26iI")
+_LAYOUT = struct.Struct("<I28iI")
 _CONNECTION_KEY = struct.Struct("<QQ")
 _CGROUP_CHOICE = struct.Struct("<QI4x")
 _CONNECTION = struct.Struct("<QQQQQQQQQQBBBBBBBBBB2xIi4x")
@@ -182,6 +182,11 @@ class Tables:
             checked = _common(each for each in layouts if isinstance(each, kind))
             row = kind.NO_ROW if checked is None else checked.row()
             self._loader.update(kind.TABLE, _U32.pack(index), row)
+
+    def write_rows(self, rows: Iterable[tuple[str, bytes, bytes]]) -> None:
+        """Write rows that the programs of a library need: the table, the key, the value."""
+        for table, key, value in rows:
+            self._loader.update(table, key, value)
 
     def is_misfit(self, index: int) -> bool:
         """Say whether too many records did not match a checked layout with this ``index``."""

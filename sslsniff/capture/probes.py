@@ -9,6 +9,7 @@ from sslsniff.core.errors import KernelError, SslsniffError
 from sslsniff.kernel import socket_probes
 from sslsniff.kernel.loaders.loader import Detach, Loader, detach_all
 from sslsniff.kernel.regular_files import descriptor_path
+from sslsniff.libraries.supported import SEARCHES
 from sslsniff.matching.object_layout import ObjectLayout
 from sslsniff.matching.probe_set import ProbedLibrary
 
@@ -142,6 +143,9 @@ class Probes:
         if len(names) == MOST_LAYOUTS:
             return 0
         names.append(library.library)
+        search = SEARCHES.get(library.library)
+        if search is not None and search.rows is not None:
+            self._tables.write_rows(search.rows())
         index = len(names) - 1
         self._tables.set_layout(index, [library])
         return index

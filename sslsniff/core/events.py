@@ -210,13 +210,15 @@ class LeftOut(NamedTuple):
 class TlsStart(IntEnum):
     """What a process sent or received first on a TLS socket: ``enum tls_start`` (``bpf/event.h``).
 
-    ``JOINED``: application data, as the connection is older than the capture.
+    ``JOINED``: application data, as the connection is older than the capture. ``ALERT_SENT``: what
+    a server received before was no ClientHello, or was not seen.
     """
 
     CLIENT_HELLO = 1
     SERVER_HELLO = 2
     JOINED = 3
     HELLO_RECEIVED = 4
+    ALERT_SENT = 5
 
 
 class NotedSend(NamedTuple):
@@ -268,8 +270,10 @@ class Failure(NamedTuple):
     """A library gives up a connection, whose handshake may not be over.
 
     ``opened``: the connection. ``alert``: what it sends, None if nothing. ``error``: by the
-    library's own numbers, as is ``verified``, what it found of the peer's certificate.
-    ``socket``: 0 if it is not known, like the addresses. ``random``: that of the ClientHello, empty
+    library's own numbers, as is ``verified``, what it found of the peer's certificate, or more of
+    the error.
+    ``socket``: 0 if it is not known, like the addresses. ``is_sure``: the library's object names
+    it; else it is the one that the thread used last. ``random``: that of the ClientHello, empty
     if it is not known.
     """
 
@@ -278,6 +282,7 @@ class Failure(NamedTuple):
     error: int
     verified: int | None
     has_data: bool
+    is_sure: bool
     socket: int
     local: Address | None
     remote: Address | None
@@ -288,7 +293,8 @@ class HandshakeEnded(NamedTuple):
     """A TLS handshake after which no data passed, as it failed, or nothing followed.
 
     ``time_ns``: when it ended. ``library``: its name for programs. ``facts``: what is
-    known of its end. The other fields are those of ``Opened``.
+    known of its end. ``has_data``: an alert says that it failed, though data passed: the connection
+    counts already. The other fields are those of ``Opened``.
     """
 
     time_ns: int
@@ -302,6 +308,7 @@ class HandshakeEnded(NamedTuple):
     local: Address | None
     remote: Address | None
     facts: HandshakeFacts
+    has_data: bool = False
     name: str | None = None
     cgroup: int = 0
     container_pid: int | None = None

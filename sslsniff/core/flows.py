@@ -211,7 +211,7 @@ class Flows:
         )
         end = explain(event.facts, role, event.sni)
         self._listener.handshake(
-            Handshake(connection, event.began_ns, event.time_ns, end, event.facts)
+            Handshake(connection, event.began_ns, event.time_ns, end, event.facts, event.has_data)
         )
 
     def _data(self, event: events.Data) -> None:

@@ -43,6 +43,7 @@ class HandshakeFacts(NamedTuple):
     ``sent_encrypted``: the last that was sent has the size of an encrypted alert.
     ``answer``: the first bytes that were received. ``received``: how many bytes were, None if that
     is not known. ``is_complete``: the watched process sent its last message of the handshake.
+    ``role``: of the watched process, as the library's error implies it.
     """
 
     sent_alert: int | None = None
@@ -54,6 +55,7 @@ class HandshakeFacts(NamedTuple):
     received: int | None = None
     ending: SocketEnding = SocketEnding.UNKNOWN
     is_complete: bool = False
+    role: Side | None = None
 
 
 class HandshakeEnd(NamedTuple):
@@ -82,6 +84,7 @@ _KINDS = {
     "no_shared_cipher": "{sender} accepts no cipher that {other} has",
     "no_shared_protocol": "{sender} speaks no application protocol that {other} has (ALPN)",
     "refused": "{sender} refused: nothing in common with {other}, such as a cipher",
+    "denied": "{sender} refused {other}",
     "client_certificate": "{sender} requires a certificate of {other}",
     "unknown_name": "{sender} does not know the server name {name}",
     "plaintext": "{sender} got plaintext from {other}, not TLS",
@@ -104,7 +107,7 @@ _ALERTS = {
     46: ("certificate unknown", "bad_certificate"),
     47: ("illegal parameter", "alert"),
     48: ("unknown CA", "untrusted"),
-    49: ("access denied", "alert"),
+    49: ("access denied", "denied"),
     50: ("decode error", "alert"),
     51: ("decrypt error", "alert"),
     70: ("protocol version", "no_shared_version"),
@@ -140,14 +143,22 @@ _WITHOUT_ALERT = (CLOSED_BY_PEER, "plaintext")
 """Failures at which a library sends an alert that says something else."""
 _BY_PEER = (SocketEnding.PEER_CLOSED, SocketEnding.PEER_RESET, SocketEnding.TIMED_OUT)
 """What some libraries answer with an alert that says only that there was an error."""
-_SHORTER = {CLOSED_BY_PEER: "closed"}
+_SHORTER = {CLOSED_BY_PEER: "closed", "denied": "refused"}
+
+_OF_CERTIFICATES = ("untrusted", "expired")
+"""What an alert says of a certificate where the library's error only says that it is bad."""
 
 _TLS_RECORDS = range(20, 25)
+_METHODS = (b"GET", b"POST", b"PUT", b"HEAD", b"PATCH", b"DELETE", b"OPTIONS", b"CONNECT")
+_HTTP = (b"HTTP/", *(each + b" " for each in _METHODS))
+"""How a response or a request in clear begins."""
 _OWN, _OTHER = "this side", "the other side"
 
 
 def implied_role(facts: HandshakeFacts) -> Side | None:
-    """Return the role of the watched process, if an alert is one that only a server sends."""
+    """Return the role of the watched process, if only one side has such an error or alert."""
+    if facts.role is not None:
+        return facts.role
     if facts.received_alert in _SERVER_ALERTS:
         return Side.CLIENT
     return Side.SERVER if facts.sent_alert in _SERVER_ALERTS else None
@@ -158,7 +169,7 @@ def explain(facts: HandshakeFacts, role: Side | None, name: str | None) -> Hands
     own = f"the {role.value}" if role else _OWN
     other = f"the {role.other.value}" if role else _OTHER
     if facts.answer and facts.answer[0] not in _TLS_RECORDS:
-        what = "HTTP in clear" if facts.answer.startswith(b"HTTP/") else "something else"
+        what = "HTTP in clear" if facts.answer.startswith(_HTTP) else "something else"
         return HandshakeEnd(
             "plaintext", f"{other} does not speak TLS: {what} came", is_failure=True
         )
@@ -188,7 +199,9 @@ def _by_alert(facts: HandshakeFacts, own: str, other: str, name: str | None) -> 
         if number is not None:
             meaning, kind = _ALERTS.get(number, ("unknown alert", "alert"))
             said = f"alert {number}, {meaning}"
-            return _found(facts.kind or kind, sender, peer, name, said, facts.error)
+            if facts.kind not in (None, "bad_certificate") or kind not in _OF_CERTIFICATES:
+                kind = facts.kind or kind
+            return _found(kind, sender, peer, name, said, facts.error)
     return None
 
 

@@ -2,18 +2,22 @@
 
 from typing import NamedTuple
 
+from sslsniff.decoders.messages import Side
+
 
 class LibraryFailure(NamedTuple):
     """What a library's error says.
 
     ``kind``: a kind of ``core.handshakes``, None if the error does not say more than the alert.
     ``text``: the error in the library's words, None if it says nothing more. ``received_alert``:
-    the number of the alert that the error stands for.
+    the number of the alert that the error stands for. ``role``: of the side that alone gets this
+    error.
     """
 
     kind: str | None = None
     text: str | None = None
     received_alert: int | None = None
+    role: Side | None = None
 
 
 def received(alert: int, _verified: int | None) -> LibraryFailure:

@@ -252,6 +252,7 @@ class Handshake:
     """A TLS handshake after which no data passed; ``connection`` has no exchanges.
 
     ``began_ns``: when TLS began. ``end``: how it ended, ``facts``: from what that is known.
+    ``has_data``: data passed all the same, on a connection that is counted as one.
     """
 
     connection: Connection
@@ -259,6 +260,7 @@ class Handshake:
     ended_ns: int
     end: HandshakeEnd
     facts: HandshakeFacts
+    has_data: bool = False
 
 
 def assumed_role(first: Direction) -> Side:

@@ -50,8 +50,8 @@ class HandshakeCounts:
     failures: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def add(self, handshake: Handshake) -> None:
-        """Count a handshake without data."""
-        self.seen += 1
+        """Count a handshake without data, or one that failed though data passed."""
+        self.seen += not handshake.has_data
         if not handshake.end.is_failure:
             self.unused += 1
             return

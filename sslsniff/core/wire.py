@@ -46,7 +46,7 @@ SOCKET_GONE = struct.Struct("<HBBIQQQ")
 SOCKET_ENDED = struct.Struct("<HBBIQQQB7x")
 LEFT_OUT = HEADER
 CGROUP = struct.Struct("<HBBIQQQ1024s")
-FAILURE = struct.Struct(f"<{OPENED.size}siiiB3xQHHH2x16s16s32s")
+FAILURE = struct.Struct(f"<{OPENED.size}siiiBB2xQHHH2x16s16s32s")
 STDIO = struct.Struct(f"<{OPENED.size}sQQII16s256s")
 TLS_SOCKET = struct.Struct("<QQQQQIIHHHBBII16s16sBBBBB3x16s16s16s320s1032s")
 """``struct tls_socket``, which follows the header and the socket in its event."""
@@ -295,6 +295,7 @@ def _parse_failure(record: memoryview, clock_offset_ns: int) -> Failure:
         error,
         verified,
         has_data,
+        is_sure,
         sock,
         family,
         local_port,
@@ -310,6 +311,7 @@ def _parse_failure(record: memoryview, clock_offset_ns: int) -> Failure:
         error=error,
         verified=None if verified < 0 else verified,
         has_data=bool(has_data),
+        is_sure=bool(is_sure),
         socket=sock,
         local=Address.of(local[:size], local_port) if sock else None,
         remote=Address.of(remote[:size], remote_port) if sock else None,

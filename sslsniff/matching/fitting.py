@@ -34,6 +34,7 @@ from sslsniff.matching.probe_set import (
 from sslsniff.matching.rows import (
     Alternative,
     At,
+    CallingBack,
     Continued,
     Listed,
     Passing,
@@ -321,6 +322,13 @@ class _Fitting:
             if raising is None:
                 raise _AbsentError(f"nothing calls {wanted.raises}")
             return wanted.name, raising
+        if isinstance(wanted, CallingBack):
+            from sslsniff.matching.calling_back import find_calling_back
+
+            calling = find_calling_back(self._elf, wanted)
+            if calling is None:
+                raise _AbsentError(f"nothing calls back as {wanted.name} does")
+            return wanted.name, calling
         return self._passed(wanted)
 
     def _named(self, name: str) -> Function:

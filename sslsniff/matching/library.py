@@ -1,7 +1,7 @@
 """What is known of a TLS library, however its plaintext is found: data only."""
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from sslsniff.core.library_failure import LibraryFailure
@@ -85,12 +85,14 @@ class Search(NamedTuple):
     ``text``: a file without this in its strings is not searched; None: each file is.
     ``remake``: returns the library of a version, a TLS version and probes, where its layout follows
     from the version; raises ``ValueError`` if there is no such version. None: it does not follow.
+    ``rows``: returns what its BPF programs need in their tables: a table, a key, a value.
     """
 
     fit: "Callable[[Elf, ReturnStyle], Found]"
     programs: Callable[[], Collection[str | None]]
     text: bytes | None = None
     remake: Callable[[str, int | None, list[Probe]], ProbedLibrary] | None = None
+    rows: Callable[[], Iterable[tuple[str, bytes, bytes]]] | None = None
 
 
 class Library(NamedTuple):

@@ -27,6 +27,7 @@ class ObjectLayout(NamedTuple):
     ``sni_length``: the length of the server's name.
     ``handshakes``: the number of completed handshakes.
     ``socket_type``: no offset, but the hash of the type ``*net.TCPConn``.
+    ``handshake_error``, ``read_error``: why the handshake failed, why nothing more can be read.
     """
 
     server: int | None = None
@@ -55,6 +56,8 @@ class ObjectLayout(NamedTuple):
     random_base: int | None = None
     random: int | None = None
     alert: int | None = None
+    handshake_error: int | None = None
+    read_error: int | None = None
 
 
 class CheckedLayout(Protocol):

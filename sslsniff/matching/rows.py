@@ -92,11 +92,24 @@ class Raising(NamedTuple):
     passed: tuple[tuple[str, str], ...]
 
 
+class CallingBack(NamedTuple):
+    """A function without a symbol that calls what a program has set by ``setter``.
+
+    ``setter`` stores its second argument in an object, and the function calls what is there in its
+    own first argument, the object. It reads its arguments in ``registers``. ``name`` is for
+    messages.
+    """
+
+    name: str
+    setter: str
+    registers: tuple[str, ...]
+
+
 class Row(NamedTuple):
     """One function to probe.
 
     ``function``: its symbol, or how a function without a symbol is found: by calls, in a table, by
-    a jump, or by an error that it raises.
+    a jump, by an error that it raises, or by what it calls back.
     ``enter``, ``leave``: the BPF programs for its entry and its returns.
     ``registers``: those that ``enter`` reads (System V ABI: rdi, rsi, rdx, rcx, r8, r9).
     ``unless``: the row is only for files that do not define this function.
@@ -127,7 +140,7 @@ class Row(NamedTuple):
     record: str | None = None
 
 
-WantedFunction = str | tuple[Passing, ...] | Listed | Continued | Raising
+WantedFunction = str | tuple[Passing, ...] | Listed | Continued | Raising | CallingBack
 """A symbol, or how a function without a symbol is found."""
 
 Alternative = tuple[Row, ...]

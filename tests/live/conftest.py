@@ -15,6 +15,7 @@ from sslsniff.kernel import procfs
 from tests.live.late import Late
 from tests.live.sniffer import Sniffer, sniffing
 from tests.live.watching import ENGINES, Watch
+from tests.workload.certificates import Authority, authority
 from tests.workload.debian import merge_headers
 from tests.workload.enclosure import Enclosure, enclosure, inner_pid, outer_pid
 from tests.workload.load import Load
@@ -25,6 +26,11 @@ from tests.workload.servers import Certificate, Server, python_server, self_sign
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
     return self_signed(tmp_path_factory.mktemp("certificate"))
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return authority(tmp_path_factory.mktemp("authority"))
 
 
 @pytest.fixture(scope="session")

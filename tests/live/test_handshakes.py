@@ -3,53 +3,24 @@
 import shlex
 import subprocess
 import sys
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.live.checks import Sniff, run_under
-from tests.live.sniffer import SSLSNIFF, Captured
-from tests.workload.certificates import Authority, authority
-from tests.workload.go.fixtures import Fixture as GoFixture
-from tests.workload.go.fixtures import fixtures as go_fixtures
+from tests.live.failing_handshakes import (
+    CLIENT_KINDS,
+    COUNT,
+    SERVER_KINDS,
+    assert_shown,
+    peer,
+    servers,
+    together,
+)
+from tests.live.sniffer import SSLSNIFF
+from tests.workload.certificates import Authority
 from tests.workload.ports import free_port, listening
-from tests.workload.processes import PATIENCE_S, PROGRAMS, started
-from tests.workload.rust.fixtures import Fixture as RustFixture
-from tests.workload.rust.fixtures import fixtures as rust_fixtures
-
-PEER = PROGRAMS / "python/failing_handshakes.py"
-COUNT = 20
-CLIENT_KINDS = {
-    "untrusted": "untrusted",
-    "expired": "expired",
-    "wrong_name": "wrong_name",
-    "no_shared_version": "no_shared_version",
-    "no_shared_cipher": "refused",  # the server's alert says no more
-    "client_certificate": "client_certificate",
-    "late_certificate": "client_certificate",
-    "unknown_name": "unknown_name",
-    "reset": "reset",
-    "timeout": "timeout",
-    "plaintext": "plaintext",
-}
-"""How handshakes fail -> the kind that a client's side shows."""
-
-SERVER_KINDS = {
-    "untrusted": "untrusted",
-    "expired": "expired",
-    "wrong_name": "bad_certificate",  # the client's alert says no more
-    "no_shared_version": "no_shared_version",
-    "no_shared_cipher": "no_shared_cipher",
-    "client_certificate": "client_certificate",
-    "unknown_name": "unknown_name",
-    "reset_by_client": "reset",
-    "http_request": "plaintext",
-}
-"""The same for a server's side."""
+from tests.workload.processes import PATIENCE_S
 
 GNUTLS_SERVER_KINDS = {
     "untrusted": "untrusted",
@@ -64,64 +35,10 @@ GNUTLS_SERVER_OPTIONS = {
     "client_certificate": "--require-client-cert",
 }
 
-BY_ALERT = {
-    "untrusted": {"rustls": "untrusted", "go": "bad_certificate"},
-    "expired": {"rustls": "expired", "go": "bad_certificate"},
-    "wrong_name": {"rustls": "bad_certificate", "go": "bad_certificate"},
-    "unknown_name": {"rustls": "unknown_name", "go": "unknown_name"},
-    "reset": {"rustls": "reset", "go": "reset"},
-    "plaintext": {"rustls": "plaintext", "go": "plaintext"},
-}
-"""The same for clients of libraries whose alerts alone are seen."""
-
 GNUTLS_PRIORITIES = {
     "no_shared_version": "NORMAL:-VERS-TLS1.3",
     "no_shared_cipher": "NORMAL:-VERS-TLS1.3:-CIPHER-ALL:+AES-128-GCM",
 }
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return authority(tmp_path_factory.mktemp("certificates"))
-
-
-def peer(side: str, kind: str, port: int, made: Authority, count: int = COUNT) -> list[str]:
-    folder = made.certificate.parent
-    return [sys.executable, *map(str, (PEER, side, kind, port, count, folder))]
-
-
-@contextmanager
-def servers(
-    kinds: Iterable[str], made: Authority, count: int = COUNT
-) -> Iterator[dict[str, tuple[int, int]]]:
-    """Run a server for each kind; yield the number of its process and its port."""
-    with ExitStack() as running:
-        found = {}
-        for kind in kinds:
-            process = running.enter_context(started(*peer("server", kind, 0, made, count)))
-            assert process.stdout is not None
-            found[kind] = process.pid, int(process.stdout.readline())
-        yield found
-
-
-def together(*commands: str) -> list[str]:
-    """Return what runs commands of a shell at once, and succeeds."""
-    return ["sh", "-c", "".join(f"({each}) & " for each in commands) + "wait; true"]
-
-
-def assert_shown(
-    captured: Captured, ports: dict[str, int], kinds: dict[str, str], count: int = COUNT
-) -> None:
-    """Each handshake is shown once, with the kind of its server's port; so says the summary."""
-    lines = captured.of("handshake")
-    found = Counter((each["server"]["port"], each["failure"]) for each in lines)
-    assert found == {(port, kinds[kind]): count for kind, port in ports.items()}
-    summary = captured.summary
-    assert (summary["exchanges"], summary["failed_handshakes"]) == (0, len(ports) * count)
-    counted = Counter[str]()
-    for each in summary["handshake_failures"]:
-        counted[each["failure"]] += each["count"]
-    assert counted == Counter(each["failure"] for each in lines)
 
 
 def test_clients_of_openssl(made: Authority, tmp_path: Path) -> None:
@@ -187,50 +104,6 @@ def test_servers_of_gnutls(made: Authority, sniff: Sniff) -> None:
             captured = sniffer.stop()
     assert_shown(captured, ports, GNUTLS_SERVER_KINDS)
     assert {each["role"] for each in captured.of("handshake")} == {"server"}
-
-
-@pytest.mark.heavy
-@pytest.mark.parametrize(
-    ("fixture", "connection"),
-    [
-        *((each, "1") for each in rust_fixtures("blocking") if each.library == "rustls"),
-        *((each, "1:1") for each in go_fixtures("client")),
-    ],
-    ids=lambda each: each if isinstance(each, str) else "-".join(each),
-)
-def test_clients_that_send_encrypted_alerts(
-    fixture: GoFixture | RustFixture, connection: str, made: Authority, tmp_path: Path
-) -> None:
-    """Their library encrypts all but the first message, so only it knows the alert."""
-    count = COUNT // 4  # a program for each
-    with servers(BY_ALERT, made, count) as running:
-        ports = {kind: port for kind, (_, port) in running.items()}
-        commands = []
-        for kind, port in ports.items():
-            trusted = made.stranger if kind == "untrusted" else made.certificate
-            command = f"{fixture.path} {port} {trusted} {connection}"
-            commands.append(f"for i in $(seq {count}); do {command} > /dev/null 2>&1; done")
-        captured = run_under(tmp_path, *together(*commands)).captured
-    expected = {kind: libraries[fixture.library] for kind, libraries in BY_ALERT.items()}
-    assert_shown(captured, ports, expected, count)
-
-
-@pytest.mark.heavy
-@pytest.mark.parametrize(
-    "fixture",
-    [each for each in rust_fixtures("blocking") if each.library == "rustls"],
-    ids="-".join,
-)
-def test_an_alert_after_data(fixture: RustFixture, made: Authority, tmp_path: Path) -> None:
-    """The client asked already when the server missed its certificate."""
-    with servers(["late_certificate"], made, 1) as running:
-        [(_, port)] = running.values()
-        command = f"{fixture.path} {port} {made.certificate} 1 2> /dev/null; true"
-        captured = run_under(tmp_path, "sh", "-c", command).captured
-    [line] = captured.of("handshake")
-    assert (line["failure"], line["received_alert"]) == ("client_certificate", 116)
-    assert (line["role"], line["server"]["port"]) == ("client", port)
-    assert [each["error"] for each in captured.exchanges] == ["connection closed"]
 
 
 def shown(*arguments: str | Path) -> str:

@@ -28,7 +28,7 @@ class Authority(NamedTuple):
     """An authority's certificate, and servers' certificates that it signed.
 
     ``wrong_name``: for another host than localhost. ``stranger``: the certificate of another
-    authority.
+    authority. ``foreign``: what that one signed.
     """
 
     certificate: Path
@@ -36,6 +36,7 @@ class Authority(NamedTuple):
     expired: Certificate
     wrong_name: Certificate
     stranger: Path
+    foreign: Certificate
 
 
 def authority(folder: Path) -> Authority:
@@ -53,17 +54,20 @@ def authority(folder: Path) -> Authority:
         _signed(folder, "expired", "localhost", now - _DAY),
         _signed(folder, "wrong_name", "other.example", now + _DAY),
         folder / "stranger.pem",
+        _signed(folder, "foreign", "localhost", now + _DAY, by="stranger"),
     )
 
 
-def _signed(folder: Path, name: str, host: str, until: datetime) -> Certificate:
+def _signed(
+    folder: Path, name: str, host: str, until: datetime, by: str = "authority"
+) -> Certificate:
     made = Certificate(folder / f"{name}.pem", folder / f"{name}.key")
     (folder / f"{name}.ext").write_text(f"subjectAltName=DNS:{host}\n")
     request = folder / f"{name}.csr"
     _run("req", *_KEY, "-subj", f"/CN={host}", "-keyout", made.key, "-out", request)
     _run(
         *("ca", "-batch", "-notext", "-config", folder / "settings"),
-        *("-cert", folder / "authority.pem", "-keyfile", folder / "authority.key"),
+        *("-cert", folder / f"{by}.pem", "-keyfile", folder / f"{by}.key"),
         *("-extfile", folder / f"{name}.ext", "-in", request, "-out", made.certificate),
         *("-startdate", f"{until - 9 * _DAY:%Y%m%d%H%M%SZ}", "-enddate", f"{until:%Y%m%d%H%M%SZ}"),
     )

@@ -35,6 +35,7 @@ _ROLES = {
     TlsStart.CLIENT_HELLO: Side.CLIENT,
     TlsStart.SERVER_HELLO: Side.SERVER,
     TlsStart.HELLO_RECEIVED: Side.SERVER,
+    TlsStart.ALERT_SENT: Side.SERVER,
 }
 
 
@@ -149,8 +150,8 @@ class Handshakes:
         ]
         same = (
             [each for each in own if random and each.random == random]
-            or [each for each in unsure if each.socket == found.socket]
-            or unsure
+            or [each for each in unsure if _is_on(each, found)]
+            or [each for each in unsure if not each.is_sure]
         )
         if len({each[1:4] for each in same}) > 1:  # they say different things
             self._unplaced |= {each.opened.connection for each in same}
@@ -189,6 +190,7 @@ class Handshakes:
                 local=failure.local,
                 remote=failure.remote,
                 facts=facts,
+                has_data=failure.has_data,
                 cgroup=opened.cgroup,
                 container_pid=opened.container_pid,
             )
@@ -211,7 +213,13 @@ class Handshakes:
             received_alert=said.received_alert or facts.received_alert,
             kind=said.kind,
             error=said.text,
+            role=said.role,
         )
+
+
+def _is_on(failure: Failure, found: TlsSocket) -> bool:
+    """Return whether a failure's socket is this one, and not a later one at its address."""
+    return failure.socket == found.socket and failure.remote in (None, found.remote)
 
 
 def _completed(first: Failure, later: Failure) -> Failure:

@@ -77,4 +77,5 @@ _IS_COMPLETE: dict[TlsStart, Callable[[TlsSocket], bool]] = {
     TlsStart.SERVER_HELLO: _server_is_complete,
     TlsStart.HELLO_RECEIVED: _server_is_complete,
     TlsStart.JOINED: lambda _: True,
+    TlsStart.ALERT_SENT: lambda _: False,
 }

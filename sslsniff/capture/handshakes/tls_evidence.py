@@ -90,6 +90,7 @@ _PROOFS = {
     TlsStart.CLIENT_HELLO: _client,
     TlsStart.SERVER_HELLO: _server,
     TlsStart.HELLO_RECEIVED: _server,
+    TlsStart.ALERT_SENT: _server,
     TlsStart.JOINED: _joined,
 }
 

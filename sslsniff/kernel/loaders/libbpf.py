@@ -34,6 +34,9 @@ _HOLDING = ("hold_file", "hold_mapping", "hold_program")
 _FUNCTIONS = "function_"  # each is loaded by itself: kernels before 5.15 have none, before 6.1 few
 _LATER = (
     ("go_",),
+    ("boringssl_",),
+    ("nss_",),
+    ("c_alert_",),
     ("gnutls_", "c_record_"),
     ("rustls_",),
     ("c_list_", "c_write_list_"),

@@ -79,7 +79,7 @@ from sslsniff.libraries.boringssl.object_fields import read_object_fields
 from sslsniff.libraries.boringssl.read_proofs import Reads, find_reads
 from sslsniff.libraries.boringssl.write_proofs import find_write
 from sslsniff.machine_code.stripped.stripped_code import StrippedCode
-from sslsniff.matching.stripped.error_calls import NoErrorsError, find_error_calls
+from sslsniff.matching.stripped.error_calls import ErrorCalls, NoErrorsError, find_error_calls
 from sslsniff.matching.stripped.evidence import FoundSsl, LineOwners, SslFunction, refused
 
 _AWS_LC = b"AWS-LC"
@@ -99,7 +99,16 @@ def find_ssl_functions(elf: Elf) -> FoundSsl:
     functions = _agreed([each.functions for each in found])
     states = {each.state for each in found}
     layout = read_object_fields(code, functions, states.pop() if len(states) == 1 else None)
+    functions.append(_find_raising(code, errors))
     return FoundSsl(library, errors, tuple(functions), None, layout)
+
+
+def _find_raising(code: StrippedCode, errors: ErrorCalls) -> SslFunction:
+    """Return ``ERR_put_error``, which all errors lead to."""
+    function = code.function(errors.raise_function)
+    proof = f"it is called with the lines and reasons of {len(errors.errors)} errors"
+    against = () if function else ("where it ends is not proved",)
+    return SslFunction("ERR_put_error", function, proofs=(proof,), against=against)
 
 
 def _prove(owners: LineOwners) -> Reads:

@@ -1,5 +1,6 @@
 """What is known of BoringSSL, and of AWS-LC, which comes from it."""
 
+from sslsniff.libraries.boringssl.failures import failure
 from sslsniff.libraries.boringssl.plan import AWS_LC, BORINGSSL
 from sslsniff.libraries.openssl.library import FAMILY_TEXT, key_log
 from sslsniff.matching.library import Library, without_symbols
@@ -13,11 +14,13 @@ LIBRARY = Library(
     plan=BORINGSSL,
     unprobed=without_symbols("boringssl", "BoringSSL", _TEXTS, unless=_FORK),
     key_log=key_log,
+    failure=failure,
 )
 FORK = Library(
     id="aws-lc",
     name="AWS-LC",
     unprobed=without_symbols("aws-lc", "AWS-LC", (*_TEXTS, _FORK), version=AWS_LC.version),
     key_log=key_log,
+    failure=failure,
 )
 """AWS-LC in files without symbols; with symbols it counts as BoringSSL."""

@@ -14,6 +14,29 @@ from sslsniff.libraries.openssl.plan import (
 )
 from sslsniff.matching.rows import Plan, Row
 
+_NUMBERS = ("rdi", "rsi", "rdx")
+_ALERTS = ("rdi", "rdx", "rcx")
+_SENDS = "_ZN4bssl14ssl_send_alertE{object}ii"
+_RECEIVES = "_ZN4bssl17ssl_process_alertE{object}PhNS_4SpanIKh{size}EE"
+_OBJECTS = ("P6ssl_st", "PNS_7SSLImplE")
+_SIZES = ("", "Lm18446744073709551615E")
+HANDSHAKE = Row(
+    "SSL_do_handshake", "boringssl_handshake_enter", "boringssl_handshake_return", ("rdi",)
+)
+ERROR = Row("ERR_put_error", "boringssl_error_enter", registers=("rdi", "rdx"))
+_FAILURES = (
+    HANDSHAKE,
+    ERROR,
+    *(Row(_SENDS.format(object=each), "c_alert_enter", registers=_NUMBERS) for each in _OBJECTS),
+    *(
+        Row(_RECEIVES.format(object=each, size=size), "boringssl_received_enter", None, _ALERTS)
+        for each in _OBJECTS
+        for size in _SIZES
+    ),
+)
+"""How handshakes fail. Two of the functions are in C++: a file has one of their names
+(ssl/internal.h since 2017)."""
+
 # BoringSSL has no SSL_sendfile, and does not call SSL_clear before a handshake. Only AWS-LC has the
 # functions that end in _ex: they call the others, unless these are inlined.
 BORINGSSL = Plan(
@@ -29,7 +52,7 @@ BORINGSSL = Plan(
         ((READ_PLAIN, READ_EX), (READ_ALONE,)),
         ((WRITE_PLAIN, WRITE_EX), (WRITE_ALONE,)),
     ),
-    optional=(Row("SSL_new", leave="openssl_new_return"), *LIFE),
+    optional=(Row("SSL_new", leave="openssl_new_return"), *LIFE, *_FAILURES),
     mark_text=b"ssl/ssl_lib.cc\0",
     layout=OPENSSL.layout,
 )

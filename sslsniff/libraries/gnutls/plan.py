@@ -66,7 +66,7 @@ GNUTLS = Plan(
             "gnutls_verify_return",
             ("rdi", "rcx"),
         ),
-        Row("gnutls_alert_send", "gnutls_alert_enter", registers=("rdi", "rsi", "rdx")),
+        Row("gnutls_alert_send", "c_alert_enter", registers=("rdi", "rsi", "rdx")),
         Row("gnutls_deinit", "openssl_free_enter", registers=("rdi",)),
     ),
     version=re.compile(rb"Enabled GnuTLS (\d[\d.]*) logging"),

@@ -76,7 +76,7 @@ class _GoFitting:
             kind = None if row.kind is None else flow.convention.arguments[row.kind]
             found = at_entry(flow, arguments, kind)
             places = [] if found is None else [found]
-        if not places:
+        if not places and row.is_required:
             raise UnfitError(f"{row.function} has no place for a probe")
         return [self._probe(row.program, each) for each in places]
 
@@ -123,4 +123,6 @@ class _GoFitting:
             sni_length=name + WORD_BYTES,
             handshakes=fields["handshakes"].offset,
             socket_type=pointer_hash(self._memory, "*net.TCPConn", known),
+            handshake_error=fields["handshakeErr"].offset,
+            read_error=fields["in"].offset + go_tls.ERROR_IN_HALF,
         )

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from sslsniff.libraries.go.failures import failure, rows
 from sslsniff.libraries.go.unprobed import UNPROBED
 from sslsniff.matching.library import Found, Library, Search
 
@@ -31,7 +32,8 @@ def _programs() -> set[str | None]:
 LIBRARY = Library(
     id="go",
     name=UNPROBED.name,
-    search=Search(_fit, _programs),
+    search=Search(_fit, _programs, rows=rows),
+    failure=failure,
     found_by="function table",
     key_log=_key_log,
 )

@@ -22,7 +22,7 @@ class GoRow(NamedTuple):
     By their numbers: the receiver, then each word of the others. Of ``kind`` the low byte is meant.
     ``with_result``: the program gets the count that the function returns, when what was read is in
     its buffer. ``caller`` must call the function: if it does not, the compiler has put a copy of it
-    there.
+    there. ``is_required``: without a place for its probe the program is not probed.
     """
 
     function: str
@@ -31,6 +31,7 @@ class GoRow(NamedTuple):
     kind: int | None = None
     with_result: bool = False
     caller: str | None = None
+    is_required: bool = True
 
 
 ROWS = (
@@ -45,6 +46,7 @@ ROWS = (
     GoRow("crypto/tls.(*Conn).Close", "go_close", (_RECEIVER,)),
     GoRow("crypto/tls.(*Conn).clientHandshake", "go_handshake", (_RECEIVER,)),
     GoRow("crypto/tls.(*Conn).serverHandshake", "go_handshake", (_RECEIVER,)),
+    GoRow("crypto/tls.(*Conn).flush", "go_flush", (_RECEIVER,), is_required=False),
 )
 """A program has not all of them: Go's linker leaves out what is never called."""
 
@@ -90,5 +92,11 @@ def convention(code: bytes) -> CallingConvention | None:
     return next(matches, None)
 
 
-FIELDS = ("isClient", "config", "vers", "handshakes", "serverName", "clientProtocol")
+FIELDS = (
+    *("isClient", "config", "vers", "handshakes", "serverName", "clientProtocol"),
+    *("handshakeErr", "in"),
+)
 """Of ``tls.Conn``, which begins with its net.Conn, ``conn``."""
+
+ERROR_IN_HALF = 8
+"""The offset of ``err`` in ``halfConn``, which ``in`` is: after a mutex of two numbers."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from sslsniff.libraries.nss.socket_operations import CLOSE, CONNECTS, OPERATIONS, RECEIVE, SEND
 from sslsniff.machine_code.conventions import Signature
 from sslsniff.matching.object_layout import ObjectLayout
-from sslsniff.matching.rows import At, Listed, Plan, Row
+from sslsniff.matching.rows import At, CallingBack, Listed, Plan, Row
 
 if TYPE_CHECKING:
     from sslsniff.elf.elf_file import Elf
@@ -43,6 +43,14 @@ _SENT = Row(
 )
 
 
+_SENDS_ALERT = CallingBack("SSL3_SendAlert", "SSL_AlertSentCallback", ("rdi", "rsi", "rdx"))
+_HANDLES_RECORD = CallingBack(
+    "ssl3_HandleNonApplicationData", "SSL_AlertReceivedCallback", ("rdi", "rsi", "r8")
+)
+"""Where alerts pass (lib/ssl/ssl3con.c). All records but those of application data pass the second,
+which has ssl3_HandleAlert inlined."""
+
+
 def _read_layout(elf: "Elf") -> ObjectLayout:
     from sslsniff.libraries.nss.layout import read_nss_layout  # only to analyse a file
 
@@ -58,6 +66,8 @@ NSS = Plan(
     optional=(
         Row(CONNECTS, "c_handshake_enter", registers=_OBJECT, at=At.STORED),
         Row(Listed("ssl_SecureClose", OPERATIONS, CLOSE), "openssl_free_enter", None, _OBJECT),
+        Row(_SENDS_ALERT, "c_alert_enter", registers=_SENDS_ALERT.registers),
+        Row(_HANDLES_RECORD, "nss_record_enter", registers=_HANDLES_RECORD.registers),
     ),
     version=re.compile(rb"Version: NSS (\d[\d.]*)"),
     layout=_read_layout,

@@ -4,6 +4,7 @@ The texts are those of OpenSSL itself; tests compare them with the installed lib
 """
 
 from sslsniff.core.library_failure import LibraryFailure
+from sslsniff.decoders.messages import Side
 
 _ALERTS = range(1000, 1256)
 """SSL_AD_REASON_OFFSET and the number of an alert that was received."""
@@ -44,6 +45,9 @@ REASONS: dict[int, tuple[str | None, str]] = {
 }
 """A reason -> the kind of failure, None if the alert says it, and OpenSSL's text."""
 
+_OF_SERVERS = (156, 193, 199)
+"""Reasons that only a server has."""
+
 VERIFICATION: dict[int, tuple[str, str]] = {
     2: ("untrusted", "unable to get issuer certificate"),
     7: ("bad_certificate", "certificate signature failure"),
@@ -76,5 +80,6 @@ def failure(error: int, verified: int | None) -> LibraryFailure:
     if error in (_NONE, _VERIFY_FAILED) and verified in VERIFICATION:
         return LibraryFailure(*VERIFICATION[verified])
     if error in REASONS:
-        return LibraryFailure(*REASONS[error])
+        role = Side.SERVER if error in _OF_SERVERS else None
+        return LibraryFailure(*REASONS[error], role=role)
     return LibraryFailure(text=f"reason {error}" if error else None)

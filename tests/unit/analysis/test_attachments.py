@@ -21,6 +21,11 @@ INTERNAL_FLAGS = {"c_read_enter", "c_write_flags_enter"}
 PLAIN = {"c_read_plain_enter", "c_write_plain_enter"}
 LIFE = {"openssl_free_enter", "openssl_clear_enter", "openssl_shutdown_enter"}
 FATAL = {"openssl_fatal_enter", "openssl_fatal_line_enter"}
+OF_BORINGSSL = {
+    "openssl_new_return",
+    "boringssl_handshake_enter",
+    "boringssl_handshake_return",
+}
 DATA = INTERNAL | INTERNAL_FLAGS | PLAIN
 
 
@@ -75,7 +80,7 @@ def test_with_return_probes_one_cheap_place_sees_all_calls_of_a_kind(
         assert entry.cost is Cost.EMULATED
         assert not entry.is_return
         assert found.probes.count(Probe("c_return", entry.offset, True, Cost.EMULATED)) == 1
-    life = LIFE if series != "boringssl" else {*LIFE, "openssl_new_return"}
+    life = LIFE if series != "boringssl" else {*LIFE, *OF_BORINGSSL}
     if series != "boringssl":
         life = life | {"openssl_fatal_line_enter" if series == "1.1.1" else "openssl_fatal_enter"}
     assert {each.program for each in found.probes} - DATA == {*life, "c_return"} | (
@@ -125,11 +130,11 @@ def test_where_the_internal_function_is_dear_the_usual_ones_are_not(
 @pytest.mark.parametrize("series", [*libraries.OPENSSL, "boringssl"])
 def test_with_cookies_all_places_of_data_are_cheap(series: str) -> None:
     found = attach(libraries.library(series).path, INSTRUCTIONS)
-    costs = {each.cost for each in found.probes if each.program != "openssl_new_return"}
+    costs = {each.cost for each in found.probes if each.program not in OF_BORINGSSL}
     assert costs == {Cost.EMULATED}
     assert found.left_out == ()
     data = {each.program for each in found.probes} - LIFE - FATAL - {"c_sendfile_enter"}
-    plain = {*PLAIN, "c_return", "openssl_new_return"}
+    plain = {*PLAIN, "c_return", *OF_BORINGSSL}
     assert data == (plain if series == "boringssl" else {"c_call_enter", "c_return"})
 
 
@@ -178,7 +183,9 @@ def test_a_program_with_the_library_inside(style: ReturnStyle) -> None:
     part = only_part(found)
     assert part.library == "openssl"
     assert isinstance(part.layout, ObjectLayout)
-    of_go = {"client": 0, "sni_length": 0, "handshakes": 0, "socket_type": 0}
+    of_go = dict.fromkeys(
+        ("client", "sni_length", "handshakes", "socket_type", "handshake_error", "read_error"), 0
+    )
     of_others = dict.fromkeys(
         ("server_value", "server_mask", "version_base", "settled", "alert"), 0
     )

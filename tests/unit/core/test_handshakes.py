@@ -69,6 +69,47 @@ CASES: tuple[tuple[Side | None, dict[str, Any], str, str], ...] = (
     ),
     (
         SERVER,
+        {"sent_alert": 50, "answer": b"OPTIONS "},
+        "plaintext",
+        "the client does not speak TLS: HTTP in clear came",
+    ),
+    (
+        CLIENT,
+        {"received_alert": 49},
+        "refused",
+        "the server refused the client (alert 49, access denied)",
+    ),
+    # BoringSSL's error says only that a certificate is bad, the alert says more, or as much.
+    *(
+        (
+            CLIENT,
+            {"sent_alert": alert, "kind": "bad_certificate", "error": "certificate verify failed"},
+            kind,
+            f"{text} (alert {alert}, {name}; certificate verify failed)",
+        )
+        for alert, name, kind, text in (
+            (
+                48,
+                "unknown CA",
+                "untrusted",
+                "the client does not trust the certificate of the server",
+            ),
+            (
+                46,
+                "certificate unknown",
+                "bad_certificate",
+                "the client does not accept the certificate of the server",
+            ),
+            (
+                40,
+                "handshake failure",
+                "bad_certificate",
+                "the client does not accept the certificate of the server",
+            ),
+        )
+    ),
+    (
+        SERVER,
         {"kind": "plaintext", "error": "http request"},
         "plaintext",
         "the server got plaintext from the client, not TLS (http request)",

@@ -76,6 +76,7 @@ FEW = (
     *(Fixture("orders", release, "plain") for release in (BEFORE, NEWEST)),
     *(Fixture("threads", release, "plain") for release in (BEFORE, NEWEST)),
     Fixture("stock", NEWEST, "plain"),
+    *(Fixture("handshakes", release, "stripped") for release in (BEFORE, OLDEST, NEWEST)),
     Fixture("stacks", BEFORE, "plain"),
     Fixture("stacks", OLDEST, "stripped"),
     *(Fixture("stacks", NEWEST, mode) for mode in ("plain", "stripped")),
@@ -90,6 +91,7 @@ EVERY = (
     ),
     *(Fixture("storm", release, "stripped") for release in _WAYS),
     Fixture("grpc", NEWEST, "plain"),
+    *(Fixture("handshakes", release, "stripped") for release in RELEASES),
     *(
         Fixture(program, release, "plain")
         for program in ("calls", "panics", "stacks", "threads")

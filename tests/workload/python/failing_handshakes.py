@@ -26,8 +26,8 @@ def server_context(kind: str) -> ssl.SSLContext:
         context.minimum_version = ssl.TLSVersion.TLSv1_3
     elif kind == "no_shared_cipher":
         context.maximum_version = ssl.TLSVersion.TLSv1_2
-        context.set_ciphers("ECDHE-ECDSA-AES256-GCM-SHA384")
-    elif kind in ("client_certificate", "late_certificate"):
+        context.set_ciphers("ECDHE-ECDSA-AES256-CCM")  # which few other libraries have
+    elif kind in ("client_certificate", "late_certificate", "untrusted_client"):
         context.verify_mode = ssl.CERT_REQUIRED
         context.load_verify_locations(FOLDER / "authority.pem")
     elif kind == "unknown_name":
@@ -43,8 +43,10 @@ def client_context(kind: str) -> ssl.SSLContext:
     if kind == "no_shared_version":
         context.maximum_version = ssl.TLSVersion.TLSv1_2
     elif kind == "no_shared_cipher":
-        context.set_ciphers("ECDHE-ECDSA-AES128-GCM-SHA256")
+        context.set_ciphers("ECDHE-ECDSA-AES128-CCM")
         context.maximum_version = ssl.TLSVersion.TLSv1_2
+    elif kind == "untrusted_client":
+        context.load_cert_chain(FOLDER / "foreign.pem", FOLDER / "foreign.key")
     return context
 
 

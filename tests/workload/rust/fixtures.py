@@ -93,9 +93,10 @@ STRIPPED = (
 )
 """With OpenSSL and rustls in one file."""
 
+_OF_BORINGSSL = ("boringssl", "boringssl-handshakes")
 BORINGSSL = (
-    Build("boringssl", "release", ("boringssl",)),
-    Build("boringssl", "strip-symbols", ("boringssl",)),
+    Build("boringssl", "release", _OF_BORINGSSL),
+    Build("boringssl", "strip-symbols", _OF_BORINGSSL),
 )
 """BoringSSL itself is compiled with these: that takes minutes."""
 

@@ -62,6 +62,7 @@ def failure(number: int, connection: int = 1, **fields: Any) -> Failure:
         "error": 134,
         "verified": 10,
         "has_data": False,
+        "is_sure": False,
         "socket": 0,
         "local": None,
         "remote": None,
@@ -113,6 +114,8 @@ def test_several_at_once() -> None:
         failure(0)._replace(opened=failure(0).opened._replace(pid=OTHER_PID)),
         failure(0)._replace(opened=failure(0).opened._replace(role=Side.SERVER)),
         failure(0)._replace(opened=failure(0).opened._replace(time_ns=500)),  # before it began
+        failure(0, socket=2, is_sure=True),  # on another socket
+        failure(0, socket=1, is_sure=True, remote=LOCAL),  # on a later one at its address
     ],
 )
 def test_apart(report: Failure) -> None:

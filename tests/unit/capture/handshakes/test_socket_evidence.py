@@ -52,6 +52,15 @@ ENCRYPTED_ALERT = sent("1703030013", 24)
 ENCRYPTED_ALERT_AFTER_CHANGE = sent("1403030001011703030013", 30)
 
 
+def test_a_server_that_only_sent_an_alert() -> None:
+    """It got no ClientHello."""
+    found = socket(TlsStart.ALERT_SENT, ALERT, answer=b"GET / HT")
+    facts = facts_of(found)
+    assert (facts.sent_alert, facts.is_complete, facts.answer) == (48, False, b"GET / HT")
+    assert not passed_data(found)
+    assert explain(facts, Side.SERVER, None).kind == "plaintext"
+
+
 @pytest.mark.parametrize(
     ("sends", "alert", "is_complete", "is_encrypted"),
     [

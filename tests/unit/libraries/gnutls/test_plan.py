@@ -17,7 +17,7 @@ from tests.unit.analysis.test_attachments import compiled, only_part
 RECEIVED = {"c_call_enter", "c_return"}
 ALL = {
     *(*RECEIVED, "c_record_enter", "c_read_plain_enter", "gnutls_packet_enter"),
-    *("c_handshake_enter", "gnutls_alert_enter", "openssl_free_enter"),
+    *("c_handshake_enter", "c_alert_enter", "openssl_free_enter"),
     *("gnutls_verify_enter", "gnutls_verify_return"),
 }
 NEWEST_WITH_ONE_READ = "gnutls-3.7.1"

@@ -68,7 +68,13 @@ def test_each_release_is_probed(series: str) -> None:
     programs = {program: places for (program, _), places in part.places().items()}
     counts = {program: len(places) for program, places in programs.items()}
     assert counts.pop("c_return") > 2
-    assert counts == {"c_call_enter": 2, "c_handshake_enter": 2, "openssl_free_enter": 1}
+    assert counts == {
+        "c_call_enter": 2,
+        "c_handshake_enter": 2,
+        "openssl_free_enter": 1,
+        "c_alert_enter": 1,
+        "nss_record_enter": 1,
+    }
     assert Cost.EMULATED in {place.cost for place in programs["c_call_enter"]}
 
 

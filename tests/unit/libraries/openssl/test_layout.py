@@ -10,7 +10,10 @@ from sslsniff.libraries.openssl.layout import read_openssl_layout
 from sslsniff.matching.object_layout import ObjectLayout
 from tests import libraries
 
-OF_GO = {"client", "sni_length", "handshakes", "socket_type"}
+OF_GO = {
+    *("client", "sni_length", "handshakes", "socket_type"),
+    *("handshake_error", "read_error"),
+}
 OF_GNUTLS = {"server_value", "version_base", "settled", "alert"}
 OF_BORINGSSL = {"server_mask"}
 BY_RELEASE = {"alpn_base", "random_base", "is_typed"}

@@ -1,6 +1,8 @@
 //! Configurations of one release of rustls, which a feature chooses.
 //!
-//! `TLS_VERSION=1.2` in the environment leaves only that version of the protocol.
+//! `TLS_VERSION=1.2` or `1.3` in the environment leaves only that version of the protocol.
+//! `CLIENT_AUTHORITY` is the PEM file of an authority whose certificate clients must have; with
+//! `NO_CERTIFICATE` a server has none, for any name.
 
 #[cfg(feature = "rustls-0-20")]
 pub use rustls_020 as rustls;
@@ -40,6 +42,7 @@ fn versions() -> &'static [&'static SupportedProtocolVersion] {
     static ALL: [&SupportedProtocolVersion; 2] = [&TLS13, &TLS12];
     match env::var("TLS_VERSION").as_deref() {
         Ok("1.2") => &ALL[1..],
+        Ok("1.3") => &ALL[..1],
         _ => &ALL,
     }
 }

@@ -1,0 +1,98 @@
+"""Handshakes that fail, and what must be shown of them: for tests of several TLS libraries."""
+
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+
+from tests.live.sniffer import Captured
+from tests.workload.certificates import Authority
+from tests.workload.processes import PROGRAMS, started
+
+PEER = PROGRAMS / "python/failing_handshakes.py"
+COUNT = 20
+CLIENT_KINDS = {
+    "untrusted": "untrusted",
+    "expired": "expired",
+    "wrong_name": "wrong_name",
+    "no_shared_version": "no_shared_version",
+    "no_shared_cipher": "refused",  # the server's alert says no more
+    "client_certificate": "client_certificate",
+    "late_certificate": "client_certificate",
+    "unknown_name": "unknown_name",
+    "reset": "reset",
+    "timeout": "timeout",
+    "plaintext": "plaintext",
+}
+"""How handshakes fail -> the kind that a client's side shows."""
+
+SERVER_KINDS = {
+    "untrusted": "untrusted",
+    "expired": "expired",
+    "wrong_name": "bad_certificate",  # the client's alert says no more
+    "no_shared_version": "no_shared_version",
+    "no_shared_cipher": "no_shared_cipher",
+    "client_certificate": "client_certificate",
+    "untrusted_client": "untrusted",
+    "unknown_name": "unknown_name",
+    "reset_by_client": "reset",
+    "http_request": "plaintext",
+}
+"""The same for a server's side."""
+
+
+def peer(side: str, kind: str, port: int, made: Authority, count: int = COUNT) -> list[str]:
+    folder = made.certificate.parent
+    return [sys.executable, *map(str, (PEER, side, kind, port, count, folder))]
+
+
+@contextmanager
+def servers(
+    kinds: Iterable[str], made: Authority, count: int = COUNT
+) -> Iterator[dict[str, tuple[int, int]]]:
+    """Run a server for each kind; yield the number of its process and its port."""
+    with ExitStack() as running:
+        found = {}
+        for kind in kinds:
+            process = running.enter_context(started(*peer("server", kind, 0, made, count)))
+            assert process.stdout is not None
+            found[kind] = process.pid, int(process.stdout.readline())
+        yield found
+
+
+def repeated(command: str, count: int = COUNT) -> str:
+    """Return what runs a command of a shell so many times, one after the other, without output."""
+    return f"for i in $(seq {count}); do {command}; done > /dev/null 2>&1"
+
+
+def impatient(command: str, count: int = COUNT) -> str:
+    """Return what runs a command of a shell so many times at once, and ends it after a while."""
+    return f"for i in $(seq {count}); do timeout 20 {command} & done > /dev/null 2>&1; wait"
+
+
+def together(*commands: str, last: str = "true") -> list[str]:
+    """Return what runs commands of a shell at once, then ``last``, and succeeds."""
+    return ["sh", "-c", "".join(f"({each}) & " for each in commands) + f"wait; {last}; true"]
+
+
+def assert_shown(
+    captured: Captured,
+    ports: Mapping[str, int],
+    kinds: Mapping[str, str],
+    count: int = COUNT,
+    exchanges: int = 0,
+) -> None:
+    """Each handshake is shown once, with the kind of its server's port; so says the summary.
+
+    ``exchanges``: how many requests clients may have sent before they knew.
+    """
+    lines = captured.of("handshake")
+    found = Counter((each["server"]["port"], each["failure"]) for each in lines)
+    assert found == {(port, kinds[kind]): count for kind, port in ports.items()}
+    summary = captured.summary
+    assert summary["exchanges"] <= exchanges
+    assert summary["failed_handshakes"] == len(ports) * count
+    counted = Counter[str]()
+    for each in summary["handshake_failures"]:
+        counted[each["failure"]] += each["count"]
+    assert counted == Counter(each["failure"] for each in lines)

@@ -1,0 +1,78 @@
+"""Each handshake that fails in a program with NSS is shown once, with what went wrong."""
+
+import shlex
+import subprocess
+from contextlib import ExitStack
+from pathlib import Path
+
+from tests.live.checks import Sniff, run_under
+from tests.live.failing_handshakes import (
+    CLIENT_KINDS,
+    COUNT,
+    SERVER_KINDS,
+    assert_shown,
+    impatient,
+    peer,
+    repeated,
+    servers,
+    together,
+)
+from tests.workload import nss
+from tests.workload.certificates import Authority
+from tests.workload.ports import free_port, listening
+
+COUNT_OF_PROGRAMS = COUNT // 4
+"""A program for each handshake."""
+
+CLIENT = CLIENT_KINDS | {"wrong_name": "bad_certificate"}  # the alert says no more
+SERVER = SERVER_KINDS | {
+    "no_shared_cipher": "refused",
+    "untrusted_client": "untrusted",
+}
+OPTIONS = {
+    "no_shared_version": ("-V", "tls1.3:tls1.3"),
+    "no_shared_cipher": ("-V", "tls1.2:tls1.2"),
+    "client_certificate": ("-r", "-r"),
+    "untrusted_client": ("-r", "-r"),
+}
+
+
+def test_clients(made: Authority, tmp_path: Path) -> None:
+    kinds = dict(CLIENT)
+    del kinds["client_certificate"]  # the server may reset the connection before its alert is read
+    trusting = nss.database(tmp_path / "trusting", made.certificate)
+    other = nss.database(tmp_path / "other", made.stranger)
+    with servers(kinds, made, COUNT_OF_PROGRAMS) as running:
+        ports = {kind: port for kind, (_, port) in running.items()}
+        commands = {}
+        for kind, port in ports.items():
+            command = shlex.join(nss.client(other if kind == "untrusted" else trusting, port))
+            if kind == "no_shared_version":
+                command = f"{command} -V tls1.2:tls1.2"
+            commands[kind] = command
+        last = impatient(commands.pop("timeout"), COUNT_OF_PROGRAMS)
+        loops = [repeated(f"echo | {each}", COUNT_OF_PROGRAMS) for each in commands.values()]
+        captured = run_under(tmp_path, *together(*loops, last=last)).captured
+    assert_shown(captured, ports, kinds, COUNT_OF_PROGRAMS, exchanges=COUNT_OF_PROGRAMS)
+
+
+def test_servers(made: Authority, tmp_path: Path, sniff: Sniff) -> None:
+    kinds = dict(SERVER)
+    del kinds["unknown_name"]  # selfserv has no such option
+    del kinds["http_request"]  # NSS sends no alert
+    ports: dict[str, int] = {}
+    with ExitStack() as running:
+        pids: list[str] = []
+        for kind in kinds:
+            own = {"expired": made.expired, "wrong_name": made.wrong_name}.get(kind, made.good)
+            database = nss.database(tmp_path / kind, made.certificate, own)
+            ports[kind] = free_port()
+            command = [*nss.server(database, ports[kind]), *OPTIONS.get(kind, ())]
+            process = running.enter_context(listening(command, ports[kind]))
+            pids += ["--pid", str(process.pid)]
+        clients = [shlex.join(peer("client", kind, port, made)) for kind, port in ports.items()]
+        with sniff(*pids) as sniffer:
+            subprocess.run(together(*clients), check=True)
+            captured = sniffer.stop()
+    assert_shown(captured, ports, kinds)
+    assert {each["role"] for each in captured.of("handshake")} == {"server"}
