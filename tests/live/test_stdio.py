@@ -150,6 +150,43 @@ def test_an_agent_that_dies(tmp_path: Path) -> None:
     assert {each["rpc"]["id"] for each in ran.captured.exchanges} == {1, 9}
 
 
+def test_calls_of_several_threads_at_once(tmp_path: Path) -> None:
+    """Some answers are seen before their requests: each is its own request's all the same."""
+    program = tmp_path / "threads.py"
+    program.write_text(
+        f"import sys; sys.path.insert(0, {str(AGENT.parent)!r})\n"
+        "import threading, stdio_agent\n"
+        "server = stdio_agent.Server('pipes', 'a')\n"
+        "def ask(thread):\n"
+        "    for number in range(250):\n"
+        "        text = {'text': f'{thread}-{number}', 'times': 1}\n"
+        "        server.tell({'jsonrpc': '2.0', 'id': f'{thread}-{number}', 'method': 'tools/call',"
+        " 'params': {'name': 'repeat', 'arguments': text}})\n"
+        "threads = [threading.Thread(target=ask, args=(each,)) for each in range(4)]\n"
+        "for each in threads: each.start()\n"
+        "for _ in range(1001): server._lines.readline()\n"
+        "server.close()\n"
+    )
+    ran = run_under(tmp_path, sys.executable, program, options=("--stdio",))
+    shown = shown_calls(ran)
+    assert len(shown) == 1000
+    for each in shown:
+        assert result_of(each)["content"][0]["text"] == each["rpc"]["id"]
+        assert each["duration_ms"] is not None
+
+
+def test_what_is_lost_is_counted(tmp_path: Path) -> None:
+    """Of an answer that is cut, the rest is a loss; the next call is read again."""
+    calls = (*repeat("y", 200_000), "name", "{}")
+    ran = run_agent(tmp_path, "pipes", "1", *calls, options=("--max-call-bytes", "64k"))
+    [cut, whole] = shown_calls(ran)
+    assert (cut["error"], whole["error"]) == ("connection closed", None)
+    assert result_of(whole) == answers(ran)[1]["result"]
+    size = len(json.dumps(answers(ran)[0]))  # its line end is another write
+    assert ran.captured.summary["lost_bytes"] == size - (64 << 10)
+    assert {each["cause"] for each in ran.captured.of("loss")} == {"call limit"}
+
+
 @pytest.mark.parametrize(
     "pipeline",
     [

@@ -51,7 +51,7 @@ def messages() -> Iterator[tuple[Direction, bytes]]:
 def redacted(steps: list[Step]) -> dict[Direction, bytes]:
     received = Received()
     redactor = Redactor(
-        received,  # type: ignore[arg-type]
+        received,
         Rules(defaults=True, patterns=[regex.compile(rb"pattern-\d{8}")]),
     )
     one = replace(connection(), role=Side.CLIENT, peer=Peer(8, "python3", COMMAND))
