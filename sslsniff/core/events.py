@@ -7,6 +7,7 @@ from typing import NamedTuple
 from sslsniff.core.handshakes import HandshakeFacts, SocketEnding
 from sslsniff.core.losses import LossCause
 from sslsniff.core.model import Address, Container, Direction
+from sslsniff.core.redacted import PlacedCounts
 from sslsniff.decoders.messages import Side
 
 
@@ -71,6 +72,7 @@ class Data(NamedTuple):
     The call passed ``span`` bytes; if ``data`` is shorter, ``cut`` says why.
     ``task``: the goroutine, or task of an async runtime, that called; 0: unknown, or not asked for.
     ``origin``: the kernel's number of the direction, if it was opened by itself; else 0.
+    ``redacted``: in a capture file, the secrets that were blanked before it was written.
     """
 
     time_ns: int
@@ -83,6 +85,7 @@ class Data(NamedTuple):
     cut: LossCause | None = None
     task: int = 0
     origin: int = 0
+    redacted: PlacedCounts | None = None
 
 
 class BytesPassed(NamedTuple):

@@ -13,6 +13,7 @@ from typing import NamedTuple, Self
 
 from sslsniff.core.handshakes import HandshakeEnd, HandshakeFacts
 from sslsniff.core.losses import LossCause
+from sslsniff.core.redacted import Counts, PlacedCounts
 from sslsniff.decoders.databases.statement import Statement
 from sslsniff.decoders.inner.models.model_call import ModelCall
 from sslsniff.decoders.messages import Header, Headers, Omitted, Side, StreamMessage
@@ -246,7 +247,8 @@ class Chunk:
 
     ``offset``: position of the first byte in its direction. If ``missing`` is not 0, ``data`` is
     empty, and so many bytes just before ``offset`` were lost because of ``cause``. ``hidden``: what
-    ``data`` was before all of it was blanked, only for what redacts its results.
+    ``data`` was before all of it was blanked, only for what redacts its results. ``redacted``: the
+    secrets that began in it.
     """
 
     connection: Connection
@@ -258,6 +260,7 @@ class Chunk:
     missing: int = 0
     cause: LossCause | None = None
     hidden: bytes | None = None
+    redacted: PlacedCounts | None = None
 
 
 @dataclass(slots=True)
@@ -331,6 +334,7 @@ class Exchange:
     ``omitted``: header fields that are not stored. ``model_call``: by a client of models or MCP.
     ``statement``: to a database, without request and response.
     ``place``: that of its end in Kafka, ``TOPIC/PARTITION/OFFSET/NUMBER``; no other has the same.
+    ``redacted``: the secrets in it that were blanked; None if there are none.
     """
 
     connection: Connection
@@ -350,6 +354,7 @@ class Exchange:
     model_call: ModelCall | None = None
     statement: Statement | None = None
     place: str | None = None
+    redacted: Counts | None = None
 
     @property
     def is_websocket(self) -> bool:

@@ -14,6 +14,7 @@ from sslsniff.core.model import (
     InnerMessage,
     NotProbed,
 )
+from sslsniff.core.redacted import SecretTotals
 from sslsniff.decoders.messages import Frame, Http2Totals, Side, Undecoded
 
 _MOST_FAILURES = 256
@@ -57,6 +58,7 @@ class Summary:
     ``joined``: connections whose beginning was not seen. ``unplaced_bytes``: of connections all of
     whose events were lost. ``left_out``: connections that sampling left out, counted nowhere else.
     ``not_probed``: None in capture files. ``began_ns``: when the first connection was seen.
+    ``secrets``: that were blanked.
     """
 
     exchanges: int | None = None
@@ -75,6 +77,7 @@ class Summary:
     evictions: int = 0
     began_ns: int | None = None
     handshakes: HandshakeCounts = field(default_factory=HandshakeCounts)
+    secrets: SecretTotals = field(default_factory=SecretTotals)
 
 
 class FlowControlStall(NamedTuple):
