@@ -1,16 +1,19 @@
 """Packet comments in our captures: a sentence for people, then a line of JSON.
 
 The JSON begins with ``{"sslsniff": 1``. With it ``replay`` restores processes, roles and losses. A
-comment describes a connection (on its first packet), or says that bytes were lost, that bytes are
-made up, or that a connection continues in another synthetic one.
+comment describes a connection (on its first packet), or says that bytes were lost, that secrets
+were blanked, that bytes are made up, or that a connection continues in another synthetic one.
 """
 
+import functools
 import json
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
+from sslsniff.core.errors import counted
 from sslsniff.core.losses import LossCause
 from sslsniff.core.model import Connection, Container, Direction, Process
+from sslsniff.core.redacted import MOST_SECRETS, MessagePlace, PlacedCounts, RedactedSecret
 from sslsniff.decoders.messages import Side
 
 _MARK = '{"sslsniff": 1'
@@ -153,6 +156,51 @@ class Described:
         return _text(", ".join(facts), values)
 
 
+@dataclass(frozen=True, slots=True)
+class Blanked:
+    """The secrets that began in a packet and were blanked, as ``Chunk.redacted`` has them.
+
+    Where a message of HTTP/1 begins counts from the first byte of the packet.
+    """
+
+    secrets: PlacedCounts
+
+    def text(self) -> str:
+        """Return the comment."""
+        return _blanked_text(tuple(self.secrets.items()))
+
+    @classmethod
+    def of(cls, secrets: PlacedCounts, offset: int) -> Self:
+        """Return the note for a packet at ``offset`` of its direction."""
+        return cls({(_moved(message, -offset), each): n for (message, each), n in secrets.items()})
+
+    def at(self, offset: int) -> PlacedCounts:
+        """Return the secrets of a packet at ``offset`` of its direction."""
+        secrets = self.secrets
+        return {(_moved(message, offset), each): n for (message, each), n in secrets.items()}
+
+
+def _moved(message: MessagePlace, by: int) -> MessagePlace:
+    begins = message.begins
+    return message if begins is None else MessagePlace(message.stream, begins + by)
+
+
+@functools.lru_cache(maxsize=256)
+def _blanked_text(secrets: tuple[tuple[tuple[MessagePlace, RedactedSecret], int], ...]) -> str:
+    """Return the comment of a packet; most are written again and again."""
+    labels = {f"{secret.label} ({secret.where})": None for (_, secret), _ in secrets}
+    count = sum(count for _, count in secrets)
+    return _text(
+        f"{counted(count, 'secret')} blanked by sslsniff: {', '.join(labels)}",
+        {
+            "redacted": [
+                {**message._asdict(), **secret._asdict(), "count": count}
+                for (message, secret), count in secrets
+            ]
+        },
+    )
+
+
 MADE_UP = (
     "made up by sslsniff, so that HTTP/2 without its beginning is recognised\n"
     + _MARK
@@ -167,7 +215,7 @@ GOES_ON = (
 )
 """The comment of a FIN that does not end the real connection."""
 
-Note = Described | Lost | str
+Note = Described | Lost | Blanked | str
 """A parsed comment: an object, or ``MADE_UP`` or ``GOES_ON``."""
 
 _Kind = TypeVar("_Kind")
@@ -192,6 +240,8 @@ def parse(comments: tuple[str, ...]) -> Note | None:
             values = json.loads(line)
             if "connection" in values:
                 return _described(values)
+            if "redacted" in values:
+                return _blanked(values["redacted"])
             return _lost(values["lost"])
         except (ValueError, KeyError, TypeError, RecursionError):
             return None
@@ -236,6 +286,23 @@ def _lost(values: dict[str, Any]) -> Lost:
         _position(values["offset"]),
         LossCause(values["cause"]),
         Direction(values["direction"]),
+    )
+
+
+def _blanked(values: list[dict[str, Any]]) -> Blanked:
+    return Blanked(
+        {
+            (
+                MessagePlace(_position(each["stream"]), _optional(each, "begins", int)),
+                RedactedSecret(
+                    _checked(each["where"], str),
+                    _checked(each["name"], str),
+                    _optional(each, "pattern", str),
+                    _optional(each, "fingerprint", str),
+                ),
+            ): _position(each["count"])
+            for each in _checked(values, list)[: MOST_SECRETS + 1]
+        }
     )
 
 

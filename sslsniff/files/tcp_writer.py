@@ -10,11 +10,12 @@ from sslsniff.core.events import DIRECTIONS
 from sslsniff.core.fast_path import Consumer
 from sslsniff.core.losses import LossCause
 from sslsniff.core.model import Address, Chunk, Connection, Direction
+from sslsniff.core.redacted import PlacedCounts
 from sslsniff.core.ring_records import Records
 from sslsniff.decoders.messages import Side
 from sslsniff.decoders.sender_guess import starts_message
 from sslsniff.files import null_tls
-from sslsniff.files.comments import GOES_ON, MADE_UP, Described, Lost
+from sslsniff.files.comments import GOES_ON, MADE_UP, Blanked, Described, Lost
 from sslsniff.files.packets import ACK, DATA_END, FIN, SYN, connect, header_end, numbers_taken
 from sslsniff.files.packing import KEPT_TEMPLATES, Endpoint, EndpointPair, Template
 from sslsniff.files.pcap import Origin, PacketWriter
@@ -182,6 +183,8 @@ class SyntheticConnection:
             if not self._pair.settled:
                 self._settle(chunk.time_ns, b"")
             self._fill(writer, chunk)
+        elif chunk.redacted is not None:
+            self._write_blanked(writer, chunk, chunk.redacted)
         elif chunk.data:
             writer.feed(chunk.time_ns, chunk.tid, chunk.data)
 
@@ -260,6 +263,22 @@ class SyntheticConnection:
         state.record_bytes = self._record_bytes
         state.looks = _SEARCHED_PACKETS
         return _DirectionWriter(self, direction, self._packet_writer, state)
+
+    def _write_blanked(self, writer: _DirectionWriter, chunk: Chunk, secrets: PlacedCounts) -> None:
+        """Write a chunk in which secrets were blanked: a comment of each packet says which."""
+        self.find_message_start(writer, chunk.time_ns, chunk.data)
+        by_segment: dict[int, PlacedCounts] = {}
+        for (message, secret), count in secrets.items():
+            begins = chunk.offset if message.begins is None else message.begins
+            start = max(0, begins - chunk.offset) // _SEGMENT_BYTES * _SEGMENT_BYTES
+            by_segment.setdefault(start, {})[message, secret] = count
+        for start in range(0, len(chunk.data), _SEGMENT_BYTES):
+            blanked = by_segment.get(start)
+            comment = Blanked.of(blanked, chunk.offset + start).text() if blanked else ""
+            piece = chunk.data[start : start + _SEGMENT_BYTES]
+            self._packet_writer.next_packet(
+                writer.state, self.template(writer, chunk.tid, comment), chunk.time_ns, piece
+            )
 
     def _writer_of(self, direction: Direction) -> _DirectionWriter:
         return self._written if direction is Direction.WRITE else self._read
