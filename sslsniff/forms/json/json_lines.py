@@ -17,6 +17,7 @@ from sslsniff.core.model import (
     Request,
     Response,
 )
+from sslsniff.core.redacted import objects_of
 from sslsniff.core.sink import FlowControlStall
 from sslsniff.core.statements import db_object
 from sslsniff.decoders.content import codings
@@ -129,6 +130,8 @@ class JsonSink(JsonSummary):
             fields["place"] = exchange.place
         if exchange.warnings:
             fields["warnings"] = exchange.warnings
+        if exchange.redacted is not None:
+            fields["redacted"] = objects_of(exchange.redacted)
         if exchange.omitted is not None:
             fields |= {"truncated": True, "omitted": exchange.omitted._asdict()}
         call = call_of(exchange)

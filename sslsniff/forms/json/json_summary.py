@@ -44,6 +44,11 @@ class JsonSummary(Sink):
             line["shown_bytes"] = summary.shown_bytes
         if summary.evictions:
             line["evictions"] = summary.evictions
+        if summary.secrets.counts:
+            line["redacted"] = [
+                {"name": name, "pattern": pattern, "count": count}
+                for name, pattern, count in summary.secrets.most()
+            ]
         if summary.left_out is not None:
             line["left_out_connections"] = summary.left_out
         if summary.not_probed is not None:

@@ -222,6 +222,7 @@ def _is_special(exchange: Exchange) -> bool:
         or exchange.statement is not None
         or exchange.omitted is not None
         or exchange.place is not None
+        or exchange.redacted is not None
         or exchange.informational
         or call_of(exchange) is not None
     )

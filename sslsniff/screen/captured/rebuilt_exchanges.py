@@ -21,6 +21,7 @@ from sslsniff.core.model import (
     Request,
     Response,
 )
+from sslsniff.core.redacted import counts_of
 from sslsniff.core.statements import statement_of
 from sslsniff.decoders.inner.models.model_call import ModelCall
 from sslsniff.decoders.messages import Frame, Header, Headers, Side
@@ -153,6 +154,7 @@ def exchange_of(shown: Object, sni: str | None = None) -> Exchange:
         warnings=shown.get("warnings", []),
         model_call=_model_call(shown["llm"]) if "llm" in shown else None,
         statement=statement_of(shown["db"]) if "db" in shown else None,
+        redacted=counts_of(shown["redacted"]) if "redacted" in shown else None,
     )
     carrier = exchange.response or exchange.request
     if carrier is not None:
