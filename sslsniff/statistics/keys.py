@@ -14,6 +14,7 @@ KEYS = (
     "model",
     "error",
     "run",
+    "secret",
 )
 """The fields of an ``Outcome`` by which exchanges can be grouped (docs/statistics.md)."""
 

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from sslsniff.core.model import TLS_PROTOCOL, Address, Exchange
+from sslsniff.core.redacted import Counts, counts_of, labels
 from sslsniff.core.sink import CAPTURE_ENDED
 from sslsniff.core.statements import method_of, statement_of, status_of, without_literals
 from sslsniff.decoders.databases.statement import Statement
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 _MOST_CHARACTERS = 100
 """The length to which texts from the wire are cut; a host has 253 at most (RFC 1035)."""
 _MOST_HOST_CHARACTERS = 260
+_MOST_SECRETS = 3
 
 _END_NOT_SEEN = (CAPTURE_ENDED, "evicted: ", "over ")
 """How the errors of exchanges begin whose end was not seen: they lasted longer than is known."""
@@ -48,6 +50,8 @@ class Outcome(NamedTuple):
     a model call; None of others, also of those by MCP.
     ``role``: the side of the watched process. ``server``: the server's address and port. ``sni``:
     the server's name in the handshake.
+    ``secret``: the secrets in it that were blanked, by name and fingerprint: those that the user's
+    own patterns found, else all.
     """
 
     time_ns: int
@@ -71,6 +75,7 @@ class Outcome(NamedTuple):
     role: str | None = None
     server: str | None = None
     sni: str | None = None
+    secret: str | None = None
 
     @property
     def is_failed(self) -> bool:
@@ -127,6 +132,7 @@ class Outcome(NamedTuple):
             role=connection.role and connection.role.value,
             server=server,
             sni=_cut_host(connection.sni),
+            secret=_secrets(exchange.redacted) if exchange.redacted else None,
         )
 
     @classmethod
@@ -208,6 +214,7 @@ class Outcome(NamedTuple):
             role=line["role"],
             server=server,
             sni=_cut_host(sni),
+            secret=_secrets(counts_of(line["redacted"])) if "redacted" in line else None,
         )
 
 
@@ -219,6 +226,14 @@ def _path(target: str | None, protocol: str) -> str:
 def statement_pattern(statement: Statement) -> str:
     """Return what statements alike have in common, as a path pattern is of paths."""
     return without_literals(statement)[:_MOST_CHARACTERS]
+
+
+def _secrets(counts: Counts) -> str | None:
+    """Return the secrets of an exchange in an order of their own, not in that of the message."""
+    asked = [secret for secret in counts if secret.pattern is not None]
+    shown = sorted(labels(asked or counts))
+    more = [f"{len(shown) - _MOST_SECRETS} more"] if len(shown) > _MOST_SECRETS else []
+    return _cut(", ".join(shown[:_MOST_SECRETS] + more))
 
 
 def _is_unfinished(error: str | None) -> bool:
