@@ -150,6 +150,13 @@ def test_an_entry_of_the_table_is_the_same_secret_each_time() -> None:
     assert len({secret.fingerprint for _, secret in counts}) == 1
 
 
+@pytest.mark.parametrize("empty", [b"\x00", b"\x80"], ids=["plain", "Huffman"])
+def test_an_empty_header_is_no_secret(empty: bytes) -> None:
+    wire = PREFACE + frame(SETTINGS, 0, 0)
+    wire += frame(HEADERS, 5, 1, b"\x82\x84\x87\x41\x01h" + b"\x40\x0dauthorization" + empty)
+    assert not marks([(WRITE, wire)], Rules(defaults=True))
+
+
 def test_messages_of_a_websocket_belong_to_no_message_of_http() -> None:
     wish = b"GET /ws HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
     agreed = b"HTTP/1.1 101 Y\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
