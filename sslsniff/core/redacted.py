@@ -4,7 +4,7 @@ Redaction attaches them to the chunk in which a secret began. From there they ge
 the message, to capture files and to the summary.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -35,25 +35,18 @@ class RedactedSecret(NamedTuple):
         return f"{self.name} #{self.fingerprint}" if self.fingerprint else self.name
 
 
-class MessagePlace(NamedTuple):
-    """Which message of a connection a secret was in; neither is known of other protocols.
-
-    ``stream``: of HTTP/2, else 0. ``begins``: the offset in its direction at which a message of
-    HTTP/1 begins, else None.
-    """
-
-    stream: int = 0
-    begins: int | None = None
-
-
-NO_MESSAGE = MessagePlace()
 MessageKey = tuple[int, int | None]
-"""The values of a ``MessagePlace``."""
+"""Which message of a connection a secret was in; neither is known of other protocols.
+
+The stream of HTTP/2, else 0; the offset in its direction at which a message of HTTP/1 begins.
+"""
+
+NO_MESSAGE: MessageKey = (0, None)
 
 Counts = dict[RedactedSecret, int]
 """How many of each secret there were."""
-PlacedCounts = dict[tuple[MessagePlace, RedactedSecret], int]
-"""The same for the messages in a chunk."""
+PlacedCounts = dict[MessageKey, Counts]
+"""The same for each message in a chunk."""
 
 
 def add(counts: Counts, secret: RedactedSecret, count: int = 1) -> None:
@@ -63,12 +56,15 @@ def add(counts: Counts, secret: RedactedSecret, count: int = 1) -> None:
     counts[secret] = counts.get(secret, 0) + count
 
 
-def place(counts: PlacedCounts, where: MessagePlace, secret: RedactedSecret) -> None:
-    """Count a secret of a message; beyond ``MOST_SECRETS`` kinds, as one of the others."""
-    key = where, secret
-    if key not in counts and len(counts) >= MOST_SECRETS:
-        key = NO_MESSAGE, RedactedSecret(secret.where, OTHERS)
-    counts[key] = counts.get(key, 0) + 1
+def place(placed: PlacedCounts, message: MessageKey, secrets: Sequence[RedactedSecret]) -> None:
+    """Count secrets of a message; beyond ``MOST_SECRETS`` messages, as of none."""
+    counts = placed.get(message)
+    if counts is None:
+        if len(placed) >= MOST_SECRETS:
+            message = NO_MESSAGE
+        counts = placed.setdefault(message, {})
+    for secret in secrets:
+        add(counts, secret)
 
 
 @dataclass(slots=True)
@@ -80,11 +76,12 @@ class SecretTotals:
     def add(self, placed: PlacedCounts) -> None:
         """Count the secrets of a chunk."""
         counts = self.counts
-        for (_, secret), count in placed.items():
-            key = secret.name, secret.pattern
-            if key not in counts and len(counts) >= MOST_NAMES:
-                key = OTHERS, None
-            counts[key] = counts.get(key, 0) + count
+        for secrets in placed.values():
+            for (_, name, pattern, _), count in secrets.items():
+                key = name, pattern
+                if key not in counts and len(counts) >= MOST_NAMES:
+                    key = OTHERS, None
+                counts[key] = counts.get(key, 0) + count
 
     @property
     def total(self) -> int:
@@ -95,11 +92,6 @@ class SecretTotals:
         """Return name, pattern and count, the most frequent first."""
         by_count = sorted(self.counts.items(), key=lambda item: (-item[1], item[0][0]))
         return [(name, pattern, count) for (name, pattern), count in by_count]
-
-
-def objects_of(counts: Counts) -> list[dict[str, Any]]:
-    """Return the objects of docs/json.md for secrets."""
-    return [{**secret._asdict(), "count": count} for secret, count in counts.items()]
 
 
 def counts_of(objects: list[dict[str, Any]]) -> Counts:

@@ -13,7 +13,15 @@ from typing import Any, Self, TypeVar
 from sslsniff.core.errors import counted
 from sslsniff.core.losses import LossCause
 from sslsniff.core.model import Connection, Container, Direction, Process
-from sslsniff.core.redacted import MOST_SECRETS, MessagePlace, PlacedCounts, RedactedSecret
+from sslsniff.core.redacted import (
+    MOST_SECRETS,
+    NO_MESSAGE,
+    OTHERS,
+    MessageKey,
+    PlacedCounts,
+    RedactedSecret,
+    add,
+)
 from sslsniff.decoders.messages import Side
 
 _MARK = '{"sslsniff": 1'
@@ -165,40 +173,47 @@ class Blanked:
 
     secrets: PlacedCounts
 
-    def text(self) -> str:
-        """Return the comment."""
-        return _blanked_text(tuple(self.secrets.items()))
-
     @classmethod
     def of(cls, secrets: PlacedCounts, offset: int) -> Self:
         """Return the note for a packet at ``offset`` of its direction."""
-        return cls({(_moved(message, -offset), each): n for (message, each), n in secrets.items()})
+        return cls({_moved(message, -offset): counts for message, counts in secrets.items()})
 
     def at(self, offset: int) -> PlacedCounts:
         """Return the secrets of a packet at ``offset`` of its direction."""
-        secrets = self.secrets
-        return {(_moved(message, offset), each): n for (message, each), n in secrets.items()}
+        return {_moved(message, offset): counts for message, counts in self.secrets.items()}
+
+    def text(self) -> str:
+        """Return the comment."""
+        placed = self.secrets.items()
+        each = [(message, *found) for message, counts in placed for found in counts.items()]
+        return _blanked_text(tuple(each))
 
 
-def _moved(message: MessagePlace, by: int) -> MessagePlace:
-    begins = message.begins
-    return message if begins is None else MessagePlace(message.stream, begins + by)
+_Placed = tuple[MessageKey, RedactedSecret, int]
+
+
+def _moved(message: MessageKey, by: int) -> MessageKey:
+    stream, begins = message
+    return message if begins is None else (stream, begins + by)
 
 
 @functools.lru_cache(maxsize=256)
-def _blanked_text(secrets: tuple[tuple[tuple[MessagePlace, RedactedSecret], int], ...]) -> str:
-    """Return the comment of a packet; most are written again and again."""
-    labels = {f"{secret.label} ({secret.where})": None for (_, secret), _ in secrets}
-    count = sum(count for _, count in secrets)
-    return _text(
-        f"{counted(count, 'secret')} blanked by sslsniff: {', '.join(labels)}",
-        {
-            "redacted": [
-                {**message._asdict(), **secret._asdict(), "count": count}
-                for (message, secret), count in secrets
-            ]
-        },
-    )
+def _blanked_text(secrets: tuple[_Placed, ...]) -> str:
+    """Return the comment of a packet; most are written again and again.
+
+    Beyond ``MOST_SECRETS``, which fit into a comment, they are counted together.
+    """
+    shown = {(message, secret): count for message, secret, count in secrets[:MOST_SECRETS]}
+    for _, secret, count in secrets[MOST_SECRETS:]:
+        key = NO_MESSAGE, RedactedSecret(secret.where, OTHERS)
+        shown[key] = shown.get(key, 0) + count
+    labels = {f"{secret.label} ({secret.where})": None for _, secret in shown}
+    values = [
+        {"stream": stream, "begins": begins, **secret._asdict(), "count": count}
+        for ((stream, begins), secret), count in shown.items()
+    ]
+    total = counted(sum(shown.values()), "secret")
+    return _text(f"{total} blanked by sslsniff: {', '.join(labels)}", {"redacted": values})
 
 
 MADE_UP = (
@@ -290,20 +305,17 @@ def _lost(values: dict[str, Any]) -> Lost:
 
 
 def _blanked(values: list[dict[str, Any]]) -> Blanked:
-    return Blanked(
-        {
-            (
-                MessagePlace(_position(each["stream"]), _optional(each, "begins", int)),
-                RedactedSecret(
-                    _checked(each["where"], str),
-                    _checked(each["name"], str),
-                    _optional(each, "pattern", str),
-                    _optional(each, "fingerprint", str),
-                ),
-            ): _position(each["count"])
-            for each in _checked(values, list)[: MOST_SECRETS + 1]
-        }
-    )
+    secrets: PlacedCounts = {}
+    for each in _checked(values, list):
+        message = _position(each["stream"]), _optional(each, "begins", int)
+        secret = RedactedSecret(
+            _checked(each["where"], str),
+            _checked(each["name"], str),
+            _optional(each, "pattern", str),
+            _optional(each, "fingerprint", str),
+        )
+        add(secrets.setdefault(message, {}), secret, _position(each["count"]))
+    return Blanked(secrets)
 
 
 def _checked(value: object, kind: type[_Kind]) -> _Kind:

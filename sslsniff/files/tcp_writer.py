@@ -268,10 +268,10 @@ class SyntheticConnection:
         """Write a chunk in which secrets were blanked: a comment of each packet says which."""
         self.find_message_start(writer, chunk.time_ns, chunk.data)
         by_segment: dict[int, PlacedCounts] = {}
-        for (message, secret), count in secrets.items():
-            begins = chunk.offset if message.begins is None else message.begins
+        for message, counts in secrets.items():
+            begins = chunk.offset if message[1] is None else message[1]
             start = max(0, begins - chunk.offset) // _SEGMENT_BYTES * _SEGMENT_BYTES
-            by_segment.setdefault(start, {})[message, secret] = count
+            by_segment.setdefault(start, {})[message] = counts
         for start in range(0, len(chunk.data), _SEGMENT_BYTES):
             blanked = by_segment.get(start)
             comment = Blanked.of(blanked, chunk.offset + start).text() if blanked else ""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from sslsniff.core.model import Chunk
-from sslsniff.core.redacted import MessageKey, MessagePlace, PlacedCounts, RedactedSecret, place
+from sslsniff.core.redacted import MessageKey, PlacedCounts, RedactedSecret, place
 from sslsniff.decoders.inner.websocket import unmask
 
 BLANK = b"*"
@@ -88,14 +88,14 @@ class PendingBytes:
             return
         chunk, recorded = waiting.chunk, waiting.recorded
         if recorded is not None:
-            names = {known[:2] for _, known in recorded}
+            names = {known[:2] for counts in recorded.values() for known in counts}
             secrets = [each for each in secrets if each[:2] not in names]
             if chunk.redacted is recorded:
-                chunk.redacted = {**recorded}
+                chunk.redacted = {each: {**counts} for each, counts in recorded.items()}
         if chunk.redacted is None:
             chunk.redacted = {}
-        for secret in secrets:
-            place(chunk.redacted, MessagePlace(*message), secret)
+        if secrets:
+            place(chunk.redacted, message, secrets)
 
     def write(self, at: int, data: bytes) -> None:
         """Replace bytes that wait, from position ``at``."""

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sslsniff.core.model import Chunk
-from sslsniff.core.redacted import MessagePlace, RedactedSecret
+from sslsniff.core.redacted import MessageKey, RedactedSecret
 from sslsniff.decoders.messages import Side
 from sslsniff.redaction.redactor import Redactor
 from sslsniff.redaction.rules import Rules
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.tools
 PIECES = {SECRET[at : at + 5].lower() for at in range(len(SECRET) - 4)}
 
 
-def marks(steps: list[Step], rules: Rules) -> Counter[tuple[MessagePlace, RedactedSecret]]:
+def marks(steps: list[Step], rules: Rules) -> Counter[tuple[MessageKey, RedactedSecret]]:
     """Return the secrets that are marked, and how often each is."""
     received = Received()
     redactor = Redactor(received, rules)
@@ -40,9 +40,10 @@ def marks(steps: list[Step], rules: Rules) -> Counter[tuple[MessagePlace, Redact
         redactor.chunk(Chunk(one, direction, number, 7, offsets[direction], data))
         offsets[direction] += len(data)
     redactor.closed(one, 99)
-    found: Counter[tuple[MessagePlace, RedactedSecret]] = Counter()
+    found: Counter[tuple[MessageKey, RedactedSecret]] = Counter()
     for chunk in received.chunks:
-        found.update(chunk.redacted or {})
+        for place, counts in (chunk.redacted or {}).items():
+            found.update({(place, secret): count for secret, count in counts.items()})
     return found
 
 
@@ -68,10 +69,10 @@ def test_no_part_of_a_secret_is_in_what_is_said_of_it(
 
 
 def _unnamed(
-    found: Counter[tuple[MessagePlace, RedactedSecret]],
-) -> Counter[tuple[MessagePlace, RedactedSecret]]:
+    found: Counter[tuple[MessageKey, RedactedSecret]],
+) -> Counter[tuple[MessageKey, RedactedSecret]]:
     """Return the same without names: one that follows its value may come too late."""
-    out: Counter[tuple[MessagePlace, RedactedSecret]] = Counter()
+    out: Counter[tuple[MessageKey, RedactedSecret]] = Counter()
     for (place, secret), count in found.items():
         out[place, secret._replace(name="")] += count
     return out

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from sslsniff.core.exchanges.open_exchange import OpenExchange
 from sslsniff.core.model import Chunk
-from sslsniff.core.redacted import Counts, MessagePlace, add
+from sslsniff.core.redacted import Counts, MessageKey, add
 from sslsniff.decoders.messages import Side
 
 _MOST_WAITING = 256
@@ -29,11 +29,13 @@ class RedactedMessages:
         """Yield the data of ``chunk`` to decode; before it, add its messages' secrets."""
         data = chunk.hidden or chunk.data
         done = 0
-        for (message, secret), count in sorted((chunk.redacted or {}).items(), key=_begins):
-            if message.stream:
-                opened = self._open.get(message.stream)
-            elif message.begins is not None:
-                cut = message.begins - chunk.offset
+        placed = chunk.redacted or {}
+        for message in sorted(placed, key=_begins) if len(placed) > 1 else placed:
+            stream, begins = message
+            if stream:
+                opened = self._open.get(stream)
+            elif begins is not None:
+                cut = begins - chunk.offset
                 if done < cut < len(data):
                     yield data[done:cut]
                     done = cut
@@ -41,16 +43,16 @@ class RedactedMessages:
             else:
                 continue
             if opened is not None:
-                add_to(opened, {secret: count})
+                _add_to(opened, placed[message])
             else:
-                self._wait(message.stream or side, {secret: count})
-        yield data[done:]
+                self._wait(stream or side, placed[message])
+        yield data[done:] if done else data
 
     def take(self, key: int | Side, opened: OpenExchange) -> None:
         """Add the secrets that waited for a stream, or for the next head of a side."""
         counts = self._waiting.pop(key, None)
         if counts is not None:
-            add_to(opened, counts)
+            _add_to(opened, counts)
 
     def forget(self, side: Side) -> None:
         """Note lost bytes: the next head of a side may be that of another message."""
@@ -59,9 +61,7 @@ class RedactedMessages:
     def _wait(self, key: int | Side, counts: Counts) -> None:
         if len(self._waiting) >= _MOST_WAITING:
             self._waiting.clear()
-        waiting = self._waiting.setdefault(key, {})
-        for secret, count in counts.items():
-            add(waiting, secret, count)
+        self._waiting[key] = _sum(self._waiting.get(key), counts)
 
     def _in_progress(self, side: Side) -> OpenExchange | None:
         """Return the exchange whose message ``side`` has begun and not ended, in HTTP/1."""
@@ -75,14 +75,19 @@ class RedactedMessages:
         return None
 
 
-def _begins(item: tuple[tuple[MessagePlace, object], int]) -> int:
-    return item[0][0].begins or 0
+def _begins(message: MessageKey) -> int:
+    return message[1] or 0
 
 
-def add_to(opened: OpenExchange, counts: Counts) -> None:
-    """Add secrets to an exchange."""
-    exchange = opened.exchange
-    if exchange.redacted is None:
-        exchange.redacted = {}
+def _add_to(opened: OpenExchange, counts: Counts) -> None:
+    opened.exchange.redacted = _sum(opened.exchange.redacted, counts)
+
+
+def _sum(before: Counts | None, counts: Counts) -> Counts:
+    """Return all secrets of both; neither is changed, as chunks may be passed on still."""
+    if before is None:
+        return counts
+    total = {**before}
     for secret, count in counts.items():
-        add(exchange.redacted, secret, count)
+        add(total, secret, count)
+    return total

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sslsniff.cli.main import main
-from sslsniff.core.redacted import MessagePlace, RedactedSecret, SecretTotals
+from sslsniff.core.redacted import NO_MESSAGE, RedactedSecret, SecretTotals
 from sslsniff.forms.json.short_lines import ShortLines
 from sslsniff.forms.text.summary import redaction_line
 from sslsniff.screen.captured.rebuilt_exchanges import exchange_of
@@ -119,7 +119,7 @@ def test_the_most_frequent_are_named() -> None:
     assert redaction_line(totals, 0) == "redacted: 0 secrets"
     for number in range(2000):
         secret = RedactedSecret("request body", f"f{number}", None, None)
-        totals.add({(MessagePlace(), secret): 3 if number == 7 else 1})
+        totals.add({NO_MESSAGE: {secret: 3 if number == 7 else 1}})
     assert len(totals.counts) <= 1025
     line = redaction_line(totals, 12)
     assert line.startswith("redacted: 2,002 secrets: 3 f7, 1 f0, 1 f1, 1 f10, ")

@@ -143,7 +143,7 @@ def test_an_entry_of_the_table_is_the_same_secret_each_time() -> None:
     wire = PREFACE + frame(SETTINGS, 0, 0) + frame(HEADERS, 5, 1, add)
     wire += frame(HEADERS, 5, 3, again)
     counts = marks([(WRITE, wire)], Rules(defaults=True))
-    assert [(place.stream, secret.name) for place, secret in counts] == [
+    assert [(stream, secret.name) for (stream, _), secret in counts] == [
         (1, "authorization"),
         (3, "authorization"),
     ]
@@ -175,11 +175,11 @@ def test_what_a_file_says_is_not_found_again() -> None:
     one = replace(connection())
     redactor.opened(one, 0)
     sent = b"GET /?token=xxxxxxxxxxx HTTP/1.1\r\nAuthorization: ***********\r\n\r\n"
-    chunk = Chunk(one, WRITE, 0, 7, 0, sent, redacted={(NO_MESSAGE, recorded): 1})
+    chunk = Chunk(one, WRITE, 0, 7, 0, sent, redacted={NO_MESSAGE: {recorded: 1}})
     redactor.chunk(chunk)
     redactor.closed(one, 1)
     [chunk] = received.chunks
-    assert [secret for _, secret in chunk.redacted or ()] == [
+    assert [secret for counts in (chunk.redacted or {}).values() for secret in counts] == [
         recorded,
         RedactedSecret("request url", "token"),
     ]
@@ -190,7 +190,7 @@ def test_kinds_of_secrets_in_a_chunk_are_bounded() -> None:
     counts = marks(post(body), Rules(defaults=True))
     assert sum(counts.values()) == 200
     assert len(counts) == 65
-    assert counts[NO_MESSAGE, RedactedSecret("request body", OTHERS)] == 136
+    assert counts[(0, 0), RedactedSecret("request body", OTHERS)] == 136
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sslsniff.core.model import Exchange
-from sslsniff.core.redacted import MessagePlace, RedactedSecret
+from sslsniff.core.redacted import NO_MESSAGE, RedactedSecret
 from sslsniff.core.sink import Summary
 from sslsniff.outputs.report.redacted_secrets import RedactedSecrets
 from tests.unit.exchanges import START_NS, connection, exchange, request, response
@@ -68,7 +68,7 @@ def test_they_are_in_the_page(tmp_path: Path) -> None:
         report = sink(file)
         report.exchange(blanked(FIELD))
         summary = Summary(1)
-        summary.secrets.add({(MessagePlace(), FIELD): 2})
+        summary.secrets.add({NO_MESSAGE: {FIELD: 2}})
         report.summary(summary)
         report.close()
     parts = Parts(page.read_bytes())
