@@ -12,7 +12,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from operator import itemgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from sslsniff.redaction.fingerprints import texts_of
 from sslsniff.redaction.secret_search import Located, Span
@@ -43,6 +43,7 @@ class Match(NamedTuple):
 
 
 Found = Located | Match
+FoundT = TypeVar("FoundT", bound=Found)
 
 
 class Secret(NamedTuple):
@@ -78,7 +79,8 @@ def combine(
     the spans that were ``blanked`` already. ``before``: what was before ``start``, blanked. If it
     ``is_head``, each line has a name.
     """
-    groups = overlapping([*located, *matches])
+    found: list[Found] = [*located, *matches]
+    groups = overlapping(found)
     spans = [(start, stop) for start, stop, _ in groups]
     hidden = _merged([*spans, *blanked]) if blanked else spans
     stop = len(text) if decided_to is None else decided_to
@@ -89,11 +91,11 @@ def combine(
     ]
 
 
-def overlapping(found: list[Found]) -> list[tuple[int, int, list[Found]]]:
+def overlapping(found: list[FoundT]) -> list[tuple[int, int, list[FoundT]]]:
     """Return findings that overlap together, with the span of each group, in order."""
     if len(found) > 1:
         found.sort(key=_by_span)
-    groups: list[tuple[int, int, list[Found]]] = []
+    groups: list[tuple[int, int, list[FoundT]]] = []
     for each in found:
         if groups and each.start < groups[-1][1]:
             start, stop, group = groups[-1]

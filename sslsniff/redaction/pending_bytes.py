@@ -83,9 +83,10 @@ class PendingBytes:
 
         A secret that was blanked before a capture file was written is known from there.
         """
-        waiting = next((each for each in self._waiting if at < each.stop), None)
-        if waiting is None:
-            return
+        waiting = self._waiting[0]  # mostly the only one
+        if at >= waiting.stop:
+            found = (each for each in self._waiting if at < each.stop)
+            waiting = next(found, self._waiting[-1])
         chunk, recorded = waiting.chunk, waiting.recorded
         if recorded is not None:
             names = {known[:2] for counts in recorded.values() for known in counts}

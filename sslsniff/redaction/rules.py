@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import regex
 
@@ -90,10 +89,9 @@ class Rules:
             ]
         known, known_to = self._known_lines, 0
         out: list[Marked] = []
-        groups = overlapping([*_locate_in_head(text)])
+        groups = overlapping(_locate_in_head(text))
         for place, (start, stop, group) in enumerate(groups):
-            first = cast(Located, group[0])
-            begin = first.name_end
+            first, begin = group[0], group[0].name_end
             key = None
             # A header has its name at the beginning of its line, which must not be in a secret.
             if known_to <= begin <= first.word and begin >= first_line and not first.label:
@@ -101,8 +99,7 @@ class Rules:
             marks = known.get(key) if key else None
             if marks is None:
                 beyond = groups[place + 1][0] if place + 1 < len(groups) else None
-                located = cast(list[Located], group)
-                [finding] = combine(text, located, (), start=known_to, decided_to=beyond)
+                [finding] = combine(text, group, (), start=known_to, decided_to=beyond)
                 marks = self._marked(finding, message, first_line)[2]
                 if key:
                     if len(known) >= _KNOWN_LINES:
