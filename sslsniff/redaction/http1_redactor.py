@@ -11,6 +11,7 @@ from sslsniff.decoders.http1.start_lines import WELL_KNOWN_METHODS
 from sslsniff.decoders.messages import (
     Aborted,
     BodyData,
+    Headers,
     Message,
     MessageEnd,
     RequestHead,
@@ -35,7 +36,6 @@ _BODY = {ReadState.FIXED, ReadState.CHUNK_DATA, ReadState.UNTIL_CLOSE}
 _MAY_BEGIN = {ReadState.HEAD, ReadState.DOUBT, ReadState.EXPECT, ReadState.REFUSED}
 """The states in which a message may begin."""
 _MESSAGES = {Side.CLIENT: "request", Side.SERVER: "response"}
-_BODIES = {Side.CLIENT: "request body", Side.SERVER: "response body"}
 
 
 class _Http1Side:
@@ -49,7 +49,8 @@ class _Http1Side:
         self.place: MessageKey = NO_MESSAGE
         self.waiting = bytearray()
         self.waiting_at = buffer.end  # its position in the buffer
-        self.body: TextRun | None = None
+        self.headers: Headers | None = None  # of the current message
+        self.body: TextRun | None = None  # from its first byte on, or from a loss on
         self.is_cut = buffer.is_joined or buffer.end > 0
         """Whether the first bytes may be the rest of a message whose start was not seen."""
 
@@ -123,8 +124,8 @@ class Http1Redactor:
             body = bytes(sender.waiting[head_bytes:])
             del sender.waiting[head_bytes:]
             self._redact_heads(sender, before)
-            if sender.body is not None:
-                sender.body.feed(body, at + pos - len(body))
+            if body and (run := self._body(sender)) is not None:
+                run.feed(body, at + pos - len(body))
             self._end_bodies(messages)
         return pos
 
@@ -132,8 +133,9 @@ class Http1Redactor:
         """Note lost bytes; the rest of the same body is blanked."""
         sender = self._sides[side]
         sender.blank_undecided()
-        if sender.body is not None:
-            sender.body.blank_undecided()
+        run = self._body(sender)
+        if run is not None:
+            run.blank_undecided()
         self._end_bodies(list(in_pieces(self._decoder.gap(side, missing))))
 
     def end(self, side: Side) -> None:
@@ -206,14 +208,20 @@ class Http1Redactor:
         for message in messages:
             if isinstance(message, RequestHead | ResponseHead):
                 side = Side.CLIENT if isinstance(message, RequestHead) else Side.SERVER
-                sender = self._sides[side]
-                sender.body = TextRun(
-                    sender.buffer,
-                    self._rules,
-                    message.headers,
-                    where=_BODIES[side],
-                    message=sender.place,
-                )
+                self._sides[side].headers = message.headers
+                self._sides[side].body = None
+
+    def _body(self, sender: _Http1Side) -> TextRun | None:
+        """Return the body of the current message; None if there is no message."""
+        if sender.body is None and sender.headers is not None:
+            sender.body = TextRun(
+                sender.buffer,
+                self._rules,
+                sender.headers,
+                where=f"{sender.message} body",
+                message=sender.place,
+            )
+        return sender.body
 
     def _end_bodies(self, messages: list[Message]) -> None:
         for message in messages:
@@ -221,7 +229,7 @@ class Http1Redactor:
                 sender = self._sides[message.side]
                 if sender.body is not None:
                     sender.body.end(is_whole=isinstance(message, MessageEnd))
-                    sender.body = None
+                sender.body = sender.headers = None
 
 
 def _slice(reader: MessageReader, data: bytes, pos: int, *, has_begun: bool) -> int:

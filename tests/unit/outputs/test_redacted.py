@@ -114,6 +114,26 @@ def test_json_has_all_of_them() -> None:
     ]
 
 
+@pytest.mark.heavy  # as all that needs the screen's packages
+def test_the_screen_names_them() -> None:
+    from sslsniff.screen.captured.capture_store import Store
+    from sslsniff.screen.contents.exchange_panes import exchange_lines
+
+    made = exchange(request(), response())
+    made.redacted = {RedactedSecret("request body", "NPM_AUTH", "npm", "420c1d66"): 2}
+    written = io.BytesIO()
+    sink = ShortLines(written)
+    sink.opened(made.connection, made.started_ns)
+    sink.exchange(made)
+    store = Store()
+    for line in written.getvalue().splitlines(keepends=True):
+        store.feed(line)
+    [row] = store.rows.values()
+    assert row.line is not None
+    lines = [line.text for line in exchange_lines(row, json.loads(row.line))]
+    assert "blanked: request body: NPM_AUTH #420c1d66 (npm), 2 times" in lines
+
+
 def test_the_most_frequent_are_named() -> None:
     totals = SecretTotals()
     assert redaction_line(totals, 0) == "redacted: 0 secrets"
