@@ -18,7 +18,7 @@ from sslsniff.core.model import Exchange
 from sslsniff.core.sink import Sink
 from sslsniff.core.source import Source
 from sslsniff.destinations.options import MAX_BODY
-from sslsniff.forms.text.summary import summary_lines
+from sslsniff.forms.text.summary import redaction_line, summary_lines
 from sslsniff.outputs.lines.options import FRAMES, STREAM
 from sslsniff.redaction.options import PATTERNS, REDACT
 from sslsniff.request_tree.options import TREE
@@ -95,8 +95,9 @@ def pump(
         for sink in sinks:
             sink.flush()
         is_whole &= not _note_undecoded(losses)
-        if rules is not None:
-            note(rules.describe())
+        secrets = builder.totals.secrets
+        if rules is not None or secrets.counts:
+            note(redaction_line(secrets, rules.blanked.unread_bytes if rules else 0))
         if control.output_replaced:
             is_whole = False
             note(f"an output is incomplete, as nobody read it: {NO_TIME}")

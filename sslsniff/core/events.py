@@ -8,6 +8,7 @@ from sslsniff.core.endings import ConnectionEnding
 from sslsniff.core.handshakes import HandshakeFacts, SocketEnding
 from sslsniff.core.losses import LossCause
 from sslsniff.core.model import Address, Container, Direction, Peer
+from sslsniff.core.redacted import PlacedCounts
 from sslsniff.decoders.messages import Side
 
 
@@ -77,6 +78,7 @@ class Data(NamedTuple):
     The call passed ``span`` bytes; if ``data`` is shorter, ``cut`` says why.
     ``task``: the goroutine, or task of an async runtime, that called; 0: unknown, or not asked for.
     ``origin``: the kernel's number of the direction, if it was opened by itself; else 0.
+    ``redacted``: in a capture file, the secrets that were blanked before it was written.
     """
 
     time_ns: int
@@ -89,6 +91,7 @@ class Data(NamedTuple):
     cut: LossCause | None = None
     task: int = 0
     origin: int = 0
+    redacted: PlacedCounts | None = None
 
 
 class BytesPassed(NamedTuple):

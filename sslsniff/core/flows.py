@@ -225,9 +225,12 @@ class Flows:
         size = len(event.data)
         if size:
             connection.count(direction, size)
-            self._pass_on(
-                Chunk(connection, direction, event.time_ns, event.tid, event.position, event.data)
+            chunk = Chunk(
+                connection, direction, event.time_ns, event.tid, event.position, event.data
             )
+            if event.redacted is not None:
+                chunk.redacted = event.redacted
+            self._pass_on(chunk)
         if size < event.span:
             cause = event.cut or LossCause.NOT_CAPTURED
             end = event.position + event.span

@@ -14,6 +14,7 @@ from typing import NamedTuple, Self
 from sslsniff.core.endings import ConnectionEnding, ExchangeEnding
 from sslsniff.core.handshakes import HandshakeEnd, HandshakeFacts
 from sslsniff.core.losses import LossCause
+from sslsniff.core.redacted import Counts, PlacedCounts
 from sslsniff.core.short_command import short_command
 from sslsniff.core.tree_place import TreePlace
 from sslsniff.decoders.databases.statement import Statement
@@ -274,7 +275,8 @@ class Chunk:
 
     ``offset``: position of the first byte in its direction. If ``missing`` is not 0, ``data`` is
     empty, and so many bytes just before ``offset`` were lost because of ``cause``. ``hidden``: what
-    ``data`` was before all of it was blanked, only for what redacts its results.
+    ``data`` was before all of it was blanked, only for what redacts its results. ``redacted``: the
+    secrets that began in it.
     """
 
     connection: Connection
@@ -286,6 +288,7 @@ class Chunk:
     missing: int = 0
     cause: LossCause | None = None
     hidden: bytes | None = None
+    redacted: PlacedCounts | None = None
 
 
 @dataclass(slots=True)
@@ -361,6 +364,7 @@ class Exchange:
     ``statement``: to a database, ``rpc``: by JSON-RPC; both without request and response.
     ``place``: that of its end in Kafka, ``TOPIC/PARTITION/OFFSET/NUMBER``; no other has the same.
     ``tree``: where it is in the tree of its request; None: trees are not asked for.
+    ``redacted``: the secrets in it that were blanked; None if there are none.
     """
 
     connection: Connection
@@ -383,6 +387,7 @@ class Exchange:
     place: str | None = None
     tree: TreePlace | None = None
     ending: ExchangeEnding | None = None
+    redacted: Counts | None = None
 
     @property
     def is_websocket(self) -> bool:

@@ -15,6 +15,7 @@ from sslsniff.core.model import (
     InnerMessage,
     NotProbed,
 )
+from sslsniff.core.redacted import SecretTotals
 from sslsniff.decoders.messages import Frame, Http2Totals, Side, Undecoded, WindowUse
 
 _MOST_FAILURES = 256
@@ -90,6 +91,7 @@ class Summary:
     ``without_text``: statements to databases whose text was not seen. ``tests_sql``: whether a
     filter tests such texts. ``idle_sessions``: those that were idle in a transaction at the end.
     ``trees``: None if they are not asked for.
+    ``secrets``: that were blanked.
     """
 
     exchanges: int | None = None
@@ -112,6 +114,7 @@ class Summary:
     tests_sql: bool = False
     trees: TreeCounts | None = None
     idle_sessions: list[IdleSession] = field(default_factory=list)
+    secrets: SecretTotals = field(default_factory=SecretTotals)
 
 
 class FlowControlStall(NamedTuple):

@@ -1,8 +1,9 @@
 """Packet comments in our captures: a sentence for people, then a line of JSON.
 
 The JSON begins with ``{"sslsniff": 1``. With it ``replay`` restores processes, roles and losses. A
-comment describes a connection (on its first packet), or says that bytes were lost, that bytes or an
-end are made up, how a connection ended, or that it continues in another synthetic one.
+comment describes a connection (on its first packet), or says that bytes were lost, that secrets
+were blanked, that bytes or an end are made up, how a connection ended, or that it continues in
+another synthetic one.
 """
 
 import functools
@@ -11,9 +12,19 @@ from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
 from sslsniff.core.endings import ConnectionEnding
+from sslsniff.core.errors import counted
 from sslsniff.core.handshakes import SocketEnding
 from sslsniff.core.losses import LossCause
 from sslsniff.core.model import Connection, Container, Direction, Peer, Process
+from sslsniff.core.redacted import (
+    MOST_SECRETS,
+    NO_MESSAGE,
+    OTHERS,
+    MessageKey,
+    PlacedCounts,
+    RedactedSecret,
+    add,
+)
 from sslsniff.decoders.messages import Side
 
 _KEPT_COMMENTS = 64  # most connections end alike
@@ -164,6 +175,58 @@ class Described:
         return _text(", ".join(facts), values)
 
 
+@dataclass(frozen=True, slots=True)
+class Blanked:
+    """The secrets that began in a packet and were blanked, as ``Chunk.redacted`` has them.
+
+    Where a message of HTTP/1 begins counts from the first byte of the packet.
+    """
+
+    secrets: PlacedCounts
+
+    @classmethod
+    def of(cls, secrets: PlacedCounts, offset: int) -> Self:
+        """Return the note for a packet at ``offset`` of its direction."""
+        return cls({_moved(message, -offset): counts for message, counts in secrets.items()})
+
+    def at(self, offset: int) -> PlacedCounts:
+        """Return the secrets of a packet at ``offset`` of its direction."""
+        return {_moved(message, offset): counts for message, counts in self.secrets.items()}
+
+    def text(self) -> str:
+        """Return the comment."""
+        placed = self.secrets.items()
+        each = [(message, *found) for message, counts in placed for found in counts.items()]
+        return _blanked_text(tuple(each))
+
+
+_Placed = tuple[MessageKey, RedactedSecret, int]
+
+
+def _moved(message: MessageKey, by: int) -> MessageKey:
+    stream, begins = message
+    return message if begins is None else (stream, begins + by)
+
+
+@functools.lru_cache(maxsize=256)
+def _blanked_text(secrets: tuple[_Placed, ...]) -> str:
+    """Return the comment of a packet; most are written again and again.
+
+    Beyond ``MOST_SECRETS``, which fit into a comment, they are counted together.
+    """
+    shown = {(message, secret): count for message, secret, count in secrets[:MOST_SECRETS]}
+    for _, secret, count in secrets[MOST_SECRETS:]:
+        key = NO_MESSAGE, RedactedSecret(secret.where, OTHERS)
+        shown[key] = shown.get(key, 0) + count
+    labels = {f"{secret.label} ({secret.where})": None for _, secret in shown}
+    values = [
+        {"stream": stream, "begins": begins, **secret._asdict(), "count": count}
+        for ((stream, begins), secret), count in shown.items()
+    ]
+    total = counted(sum(shown.values()), "secret")
+    return _text(f"{total} blanked by sslsniff: {', '.join(labels)}", {"redacted": values})
+
+
 MADE_UP = (
     "made up by sslsniff, so that HTTP/2 without its beginning is recognised\n"
     + _MARK
@@ -222,7 +285,7 @@ def left_out_comment(count: int) -> str:
     return _text(sentence, {"left_out_bytes": count})
 
 
-Note = Described | Lost | ConnectionEnding | str
+Note = Described | Lost | Blanked | ConnectionEnding | str
 """A parsed comment: an object, or ``MADE_UP`` or ``GOES_ON``."""
 
 _Kind = TypeVar("_Kind")
@@ -249,6 +312,8 @@ def parse(comments: tuple[str, ...]) -> Note | None:
                 return _described(values)
             if "ending" in values:
                 return _ending(values["ending"])
+            if "redacted" in values:
+                return _blanked(values["redacted"])
             return _lost(values["lost"])
         except (ValueError, KeyError, TypeError, RecursionError):
             return None
@@ -317,6 +382,20 @@ def _ending(values: dict[str, Any]) -> ConnectionEnding:
         received_alert=_optional(values, "received_alert", int),
         process_ended=_checked(values.get("process_ended", False), bool),
     )
+
+
+def _blanked(values: list[dict[str, Any]]) -> Blanked:
+    secrets: PlacedCounts = {}
+    for each in _checked(values, list):
+        message = _position(each["stream"]), _optional(each, "begins", int)
+        secret = RedactedSecret(
+            _checked(each["where"], str),
+            _checked(each["name"], str),
+            _optional(each, "pattern", str),
+            _optional(each, "fingerprint", str),
+        )
+        add(secrets.setdefault(message, {}), secret, _position(each["count"]))
+    return Blanked(secrets)
 
 
 def _checked(value: object, kind: type[_Kind]) -> _Kind:

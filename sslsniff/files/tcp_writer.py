@@ -11,6 +11,7 @@ from sslsniff.core.events import DIRECTIONS
 from sslsniff.core.fast_path import Consumer
 from sslsniff.core.losses import LossCause
 from sslsniff.core.model import Address, Chunk, Connection, Direction
+from sslsniff.core.redacted import PlacedCounts
 from sslsniff.decoders.messages import Side
 from sslsniff.decoders.sender_guess import starts_message
 from sslsniff.files import null_tls
@@ -18,6 +19,7 @@ from sslsniff.files.comments import (
     GOES_ON,
     LEFT_OUT,
     MADE_UP,
+    Blanked,
     Described,
     Lost,
     ending_comment,
@@ -123,6 +125,8 @@ class SyntheticConnection:
             if not self._pair.settled:
                 self._settle(chunk.time_ns, b"")
             self._fill(writer, chunk)
+        elif chunk.redacted is not None:
+            self._write_blanked(writer, chunk, chunk.redacted)
         elif chunk.data:
             writer.feed(chunk.time_ns, chunk.tid, chunk.data)
 
@@ -277,6 +281,24 @@ class SyntheticConnection:
         state.record_bytes = self._record_bytes
         state.looks = SEARCHED_PACKETS
         return DirectionWriter(self, direction, self._packet_writer, state)
+
+    def _write_blanked(self, writer: DirectionWriter, chunk: Chunk, secrets: PlacedCounts) -> None:
+        """Write a chunk in which secrets were blanked: a comment of each packet says which."""
+        self.prepare(writer, chunk.time_ns, chunk.data)
+        by_segment: dict[int, PlacedCounts] = {}
+        for message, counts in secrets.items():
+            begins = chunk.offset if message[1] is None else message[1]
+            start = max(0, begins - chunk.offset) // SEGMENT_BYTES * SEGMENT_BYTES
+            by_segment.setdefault(start, {})[message] = counts
+        for start in range(0, len(chunk.data), SEGMENT_BYTES):
+            if start and self._packet_writer.is_full:
+                self.enter_file(chunk.time_ns)
+            blanked = by_segment.get(start)
+            comment = Blanked.of(blanked, chunk.offset + start).text() if blanked else ""
+            piece = chunk.data[start : start + SEGMENT_BYTES]
+            self._packet_writer.next_packet(
+                writer.state, self.template(writer, chunk.tid, comment), chunk.time_ns, piece
+            )
 
     def _writer_of(self, direction: Direction) -> DirectionWriter:
         return self._written if direction is Direction.WRITE else self._read

@@ -10,6 +10,7 @@ The grammar, loosest binding first; what is side by side must all match:
 A regex is a word without spaces, quotes, parentheses and ``~``, or quoted text. In quotes a
 backslash keeps its meaning for the regex; before the quote mark it makes that a part of it.
 An operator does not match if what it tests is not known. (mitmproxy 12, "Filter expressions".)
+After ``~redacted`` a regex may follow, or nothing.
 """
 
 import argparse
@@ -178,12 +179,24 @@ def _is_answered(exchange: Exchange) -> bool:
     return exchange.response is not None
 
 
+def _secrets(exchange: Exchange) -> Iterator[str]:
+    """Yield by what the secrets can be found that were blanked in an exchange."""
+    for secret in exchange.redacted or ():
+        yield secret.name
+        yield secret.where
+        if secret.pattern is not None:
+            yield secret.pattern
+        if secret.fingerprint is not None:
+            yield f"#{secret.fingerprint}"
+
+
 _FLAGS: dict[str, Predicate] = {
     "a": lambda exchange: any(map(_ASSET.search, _types(_response)(exchange))),
     "all": lambda exchange: True,
     "e": _has_error,
     "http": lambda exchange: True,
     "q": lambda exchange: not _is_answered(exchange),
+    "redacted": lambda exchange: exchange.redacted is not None,
     "s": lambda exchange: _is_answered(exchange),
     "websocket": lambda exchange: exchange.is_websocket,
 }
@@ -198,6 +211,7 @@ _TEXTS: dict[str, _Texts] = {
     "m": lambda exchange: (method_of(exchange) or "",),
     "model": _models,
     "proto": lambda exchange: (exchange.protocol,),
+    "redacted": _secrets,
     "sql": _statements,
     "src": lambda exchange: _address(exchange.connection.client),
     "t": _types(_messages),
@@ -216,7 +230,7 @@ _NUMBERS: dict[str, Callable[[Exchange], int | None]] = {
     "c": lambda exchange: exchange.response.status if exchange.response is not None else None,
     "pid": lambda exchange: exchange.connection.process.pid or None,
 }
-OPERATORS = tuple(sorted((*_FLAGS, *_TEXTS, *_BODIES, *_NUMBERS, *LEAST)))
+OPERATORS = tuple(sorted({*_FLAGS, *_TEXTS, *_BODIES, *_NUMBERS, *LEAST}))
 
 
 class _FilterParser:
@@ -283,7 +297,7 @@ class _FilterParser:
         found = _OPERATOR.match(self._text, self._at)
         assert found is not None
         name = found[0][1:]
-        if name in _FLAGS:
+        if name in _FLAGS and not (name in _TEXTS and self._has_argument(found.end())):
             self._at = found.end()
             return _FLAGS[name]
         if name not in OPERATORS:
@@ -299,6 +313,11 @@ class _FilterParser:
             self.wants_bodies = True
             return self._search_bytes(_BODIES[name])
         return self._search(_TEXTS[name])
+
+    def _has_argument(self, at: int) -> bool:
+        """Return whether a regex is at ``at``, after an operator that needs none."""
+        rest = self._text[at:].lstrip()
+        return rest != "" and rest[0] not in "&|!()~"
 
     def _equals(self, name: str) -> Predicate:
         argument, at = self._argument(f"~{name} needs a number", f"such as ~{name} 404")

@@ -2,6 +2,7 @@
 
 import re
 
+from sslsniff.core.redacted import NO_MESSAGE, MessageKey
 from sslsniff.decoders.decoder import Switch
 from sslsniff.decoders.http1.framing import ReadState
 from sslsniff.decoders.http1.http1_decoder import Http1Decoder
@@ -10,6 +11,7 @@ from sslsniff.decoders.http1.start_lines import WELL_KNOWN_METHODS
 from sslsniff.decoders.messages import (
     Aborted,
     BodyData,
+    Headers,
     Message,
     MessageEnd,
     RequestHead,
@@ -18,7 +20,7 @@ from sslsniff.decoders.messages import (
     in_pieces,
 )
 from sslsniff.redaction.pending_bytes import PendingBytes
-from sslsniff.redaction.rules import Rules, Span
+from sslsniff.redaction.rules import Rules
 from sslsniff.redaction.text_run import TextRun
 
 # What is before a request's target, if the end of other bytes may be before the method.
@@ -31,17 +33,24 @@ _WHOLE_HEAD = re.compile(
 )
 """A head of usual lines: the decoder reads it as it would read each of its lines."""
 _BODY = {ReadState.FIXED, ReadState.CHUNK_DATA, ReadState.UNTIL_CLOSE}
+_MAY_BEGIN = {ReadState.HEAD, ReadState.DOUBT, ReadState.EXPECT, ReadState.REFUSED}
+"""The states in which a message may begin."""
+_MESSAGES = {Side.CLIENT: "request", Side.SERVER: "response"}
 
 
 class _Http1Side:
     """One side: bytes of heads and framing that wait for the decoder, and the current body."""
 
-    def __init__(self, buffer: PendingBytes, reader: MessageReader) -> None:
+    def __init__(self, side: Side, buffer: PendingBytes, reader: MessageReader) -> None:
+        self.message = _MESSAGES[side]
         self.buffer = buffer
         self.reader = reader
+        self.begin_at = -1  # where the current message begins in the buffer
+        self.place: MessageKey = NO_MESSAGE
         self.waiting = bytearray()
         self.waiting_at = buffer.end  # its position in the buffer
-        self.body: TextRun | None = None
+        self.headers: Headers | None = None  # of the current message
+        self.body: TextRun | None = None  # from its first byte on, or from a loss on
         self.is_cut = buffer.is_joined or buffer.end > 0
         """Whether the first bytes may be the rest of a message whose start was not seen."""
 
@@ -73,7 +82,9 @@ class Http1Redactor:
     def __init__(self, buffers: dict[Side, PendingBytes], rules: Rules) -> None:
         self._rules = rules
         self._decoder = Http1Decoder()
-        self._sides = {side: _Http1Side(buffers[side], self._decoder.reader(side)) for side in Side}
+        self._sides = {
+            side: _Http1Side(side, buffers[side], self._decoder.reader(side)) for side in Side
+        }
 
     @property
     def switch(self) -> Switch | None:
@@ -94,6 +105,9 @@ class Http1Redactor:
             piece = data[pos : pos + size]
             if not sender.waiting:
                 sender.waiting_at = at + pos
+                if before in _MAY_BEGIN:
+                    sender.begin_at = at + pos
+                    sender.place = 0, sender.buffer.offset(at + pos)
             messages = list(in_pieces(self._decoder.feed(side, piece)))
             self._begin_bodies(messages)
             if was_refused and side is Side.SERVER and not self._is_refused:
@@ -110,8 +124,8 @@ class Http1Redactor:
             body = bytes(sender.waiting[head_bytes:])
             del sender.waiting[head_bytes:]
             self._redact_heads(sender, before)
-            if sender.body is not None:
-                sender.body.feed(body, at + pos - len(body))
+            if body and (run := self._body(sender)) is not None:
+                run.feed(body, at + pos - len(body))
             self._end_bodies(messages)
         return pos
 
@@ -119,8 +133,9 @@ class Http1Redactor:
         """Note lost bytes; the rest of the same body is blanked."""
         sender = self._sides[side]
         sender.blank_undecided()
-        if sender.body is not None:
-            sender.body.blank_undecided()
+        run = self._body(sender)
+        if run is not None:
+            run.blank_undecided()
         self._end_bodies(list(in_pieces(self._decoder.gap(side, missing))))
 
     def end(self, side: Side) -> None:
@@ -128,7 +143,7 @@ class Http1Redactor:
         sender = self._sides[side]
         sender.blank_undecided()
         if sender.body is not None:
-            sender.body.end()
+            sender.body.end(is_whole=False)
         self._decoder.end(side)  # frees its memory at once, not when its cycle is collected
 
     def _redact_heads(self, sender: _Http1Side, before: ReadState) -> None:
@@ -149,14 +164,36 @@ class Http1Redactor:
             self._rules.blanked.unread_bytes += decided
             sender.blank(decided)
             return
-        spans = self._rules.find_in_head(sender.waiting[:decided])
-        if sender.is_cut and sender is self._sides[Side.CLIENT]:
-            spans += _unsure_method(sender.waiting[:decided])
-        sender.is_cut = sender.is_cut and not decided
-        self._rules.blanked.secrets += len(spans)
-        for start, stop in spans:
-            sender.buffer.blank(sender.waiting_at + start, sender.waiting_at + stop)
+        if decided:
+            self._blank_head(sender, sender.waiting[:decided])
         sender.release(decided)
+
+    def _blank_head(self, sender: _Http1Side, head: bytearray) -> None:
+        """Blank secrets in the head of a message, in its trailers or in framing."""
+        first_line = unsure_to = 0
+        if sender.waiting_at == sender.begin_at:
+            first_line = head.find(b"\n", 2) + 1  # an empty line may be before it
+        if sender.is_cut and sender is self._sides[Side.CLIENT]:
+            unsure_to = self._blank_unsure_method(sender, head)
+        sender.is_cut = False
+        for start, stop, secrets in self._rules.mark_in_head(head, sender.message, first_line):
+            at = sender.waiting_at + start
+            sender.buffer.blank(at, sender.waiting_at + stop)
+            if start >= unsure_to:
+                sender.buffer.mark(at, sender.place, secrets)
+
+    def _blank_unsure_method(self, sender: _Http1Side, head: bytearray) -> int:
+        """Blank what is before a target, if it may be the end of another message; return its end.
+
+        What is blanked here is not marked as secrets: names may be in it, too.
+        """
+        found = _UNSURE_METHOD.match(head)
+        if found is None:
+            return 0
+        start, stop = found.span("word")
+        sender.buffer.blank(sender.waiting_at + start, sender.waiting_at + stop)
+        self._rules.blanked.unread_bytes += stop - start
+        return stop
 
     @property
     def _is_refused(self) -> bool:
@@ -171,21 +208,28 @@ class Http1Redactor:
         for message in messages:
             if isinstance(message, RequestHead | ResponseHead):
                 side = Side.CLIENT if isinstance(message, RequestHead) else Side.SERVER
-                sender = self._sides[side]
-                sender.body = TextRun(sender.buffer, self._rules, message.headers)
+                self._sides[side].headers = message.headers
+                self._sides[side].body = None
+
+    def _body(self, sender: _Http1Side) -> TextRun | None:
+        """Return the body of the current message; None if there is no message."""
+        if sender.body is None and sender.headers is not None:
+            sender.body = TextRun(
+                sender.buffer,
+                self._rules,
+                sender.headers,
+                where=f"{sender.message} body",
+                message=sender.place,
+            )
+        return sender.body
 
     def _end_bodies(self, messages: list[Message]) -> None:
         for message in messages:
             if isinstance(message, MessageEnd | Aborted):
                 sender = self._sides[message.side]
                 if sender.body is not None:
-                    sender.body.end()
-                    sender.body = None
-
-
-def _unsure_method(head: bytearray) -> list[Span]:
-    found = _UNSURE_METHOD.match(head)
-    return [found.span("word")] if found else []
+                    sender.body.end(is_whole=isinstance(message, MessageEnd))
+                sender.body = sender.headers = None
 
 
 def _slice(reader: MessageReader, data: bytes, pos: int, *, has_begun: bool) -> int:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from sslsniff.core.redacted import NO_MESSAGE
 from sslsniff.decoders.http2.frames import (
     CONTINUATION,
     DATA,
@@ -41,12 +42,14 @@ _MOST_STREAMS = 4096
 _NUMBERS = {PRIORITY: 5, RST_STREAM: 4, SETTINGS: LONGEST, PING: 8, GOAWAY: 8, WINDOW_UPDATE: 4}
 """How many bytes of a frame are numbers; text after them is blanked."""
 _BLOCK_FRAMES = (HEADERS, PUSH_PROMISE, CONTINUATION)
+_MESSAGES = {Side.CLIENT: "request", Side.SERVER: "response"}
 
 
 @dataclass(slots=True, eq=False)
 class _Http2Side:
     """How far sender side's frames were read."""
 
+    message: str
     buffer: PendingBytes
     blocks: HeaderBlocks
     sync: FrameSync | None = field(default_factory=lambda: FrameSync(LONGEST))
@@ -57,6 +60,7 @@ class _Http2Side:
     length: int = 0
     left_bytes: int = 0  # of the payload
     padding: int = 0
+    is_promise: bool = False  # the last block with a beginning is of a PUSH_PROMISE
     is_in_block: bool = False  # a block seen from its start: the rest of sender cannot be read
     block: list[tuple[int, bytearray]] = field(
         default_factory=list
@@ -97,7 +101,10 @@ class Http2Redactor:
 
     def __init__(self, buffers: dict[Side, PendingBytes], rules: Rules) -> None:
         self._rules = rules
-        self._sides = {side: _Http2Side(buffers[side], HeaderBlocks(rules)) for side in Side}
+        self._sides = {
+            side: _Http2Side(each, buffers[side], HeaderBlocks(each, rules))
+            for side, each in _MESSAGES.items()
+        }
         self._tunnels: set[int] = set()
 
     def feed(self, side: Side, data: bytes, at: int) -> None:
@@ -135,7 +142,7 @@ class Http2Redactor:
         sender = self._sides[side]
         sender.blank_undecided()
         for run in sender.runs.values():
-            run.end()
+            run.end(is_whole=False)
 
     def _resynchronise(self, sender: _Http2Side) -> None:
         """Blank what waits, and all bytes up to the next frame that is found."""
@@ -214,15 +221,20 @@ class Http2Redactor:
         kind, sender.kind = sender.kind, -1
         if kind in (HEADERS, PUSH_PROMISE):
             _strip(sender, kind)
+            sender.is_promise = kind == PUSH_PROMISE
         if kind in _BLOCK_FRAMES and sender.is_in_block and sender.flags & END_HEADERS:
             self._block_done(sender)
         if (kind in (DATA, HEADERS) and sender.flags & END_STREAM) or kind == RST_STREAM:
             run = sender.runs.pop(sender.stream, None)
             if run is not None:
-                run.end()
+                run.end(is_whole=kind != RST_STREAM)
 
     def _block_done(self, sender: _Http2Side) -> None:
-        block, fields = sender.blocks.redact(b"".join(piece for _, piece in sender.block))
+        block, fields, found = sender.blocks.redact(b"".join(piece for _, piece in sender.block))
+        # A pushed request is no message of its stream.
+        if found:
+            message = NO_MESSAGE if sender.is_promise else (sender.stream, None)
+            sender.buffer.mark(sender.block[0][0], message, found)
         done = 0
         for at, piece in sender.block:
             sender.buffer.write(at, block[done : done + len(piece)])
@@ -247,9 +259,14 @@ class Http2Redactor:
         self, sender: _Http2Side, headers: Headers | None = None, *, blanks_all: bool
     ) -> TextRun:
         if len(sender.runs) >= _MOST_STREAMS:
-            sender.runs.pop(next(iter(sender.runs))).end()
+            sender.runs.pop(next(iter(sender.runs))).end(is_whole=False)
         run = sender.runs[sender.stream] = TextRun(
-            sender.buffer, self._rules, headers, blanks_all=blanks_all
+            sender.buffer,
+            self._rules,
+            headers,
+            where=f"{sender.message} body",
+            message=(sender.stream, None),
+            blanks_all=blanks_all,
         )
         return run
 

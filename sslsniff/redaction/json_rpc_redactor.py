@@ -23,7 +23,7 @@ class JsonRpcRedactor:
         *lines, rest = data.split(b"\n")
         for line in lines:  # their ends stay, also where all of a line is blanked
             self._lines[side].feed(line, at)
-            self.end(side)
+            self._end_line(side, is_whole=True)
             at += len(line) + 1
         self._lines[side].feed(rest, at)
 
@@ -32,9 +32,12 @@ class JsonRpcRedactor:
         self._lines[side].blank_undecided()
 
     def end(self, side: Side) -> None:
-        """End a line: decide on the bytes that wait."""
-        self._lines[side].end()
+        """End a direction: decide on the bytes that wait."""
+        self._end_line(side, is_whole=False)
+
+    def _end_line(self, side: Side, *, is_whole: bool) -> None:
+        self._lines[side].end(is_whole=is_whole)
         self._lines[side] = self._new_line(side)
 
     def _new_line(self, side: Side) -> TextRun:
-        return TextRun(self._buffers[side], self._rules)
+        return TextRun(self._buffers[side], self._rules, where=f"{side.value} message")

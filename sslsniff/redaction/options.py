@@ -21,7 +21,7 @@ PATTERNS: "Option[Sequence[regex.Pattern[bytes]]]" = repeated(
     "--redact-pattern",
     values.bytes_pattern,
     "RE",
-    "blank, likewise, what this regular expression matches (may be repeated)",
+    "blank what this regular expression matches, too; (?P<NAME>...) names it (may be repeated)",
     setting=("redact", "patterns"),
 )
 NO_REDACT = flag(

@@ -28,6 +28,9 @@ from sslsniff.redaction.secret_values import (
 
 Pattern = regex.Pattern[bytes]
 
+BEARER, JWT, URL, PART = "bearer", "jwt", "userinfo", "multipart"
+"""What secrets are called that have no name."""
+
 _WEB_TRAILERS = b"\x80\0"
 _WEB_TRAILERS_PREFIX = _WEB_TRAILERS + b"[\0-\xff]{3}"
 """How trailers begin in a body of gRPC-Web: a flag, and a length of less than 16 MiB in 4 bytes.
@@ -132,7 +135,7 @@ class SecretKind(NamedTuple):
     Without ``scan`` the pattern matches all, and has the value in its group ``secret``. ``begin``
     returns where a match begins that has a word at a position; -1 if there is none. Each text with
     one contains ``needs``. ``usual`` is tried first: it finds the same as both, for most values, in
-    its group.
+    its group. ``label``: what a secret is called that has no name.
     """
 
     pattern: Pattern
@@ -140,6 +143,7 @@ class SecretKind(NamedTuple):
     begin: Callable[[Text, int, int], int] = _at_word
     needs: bytes = b""
     usual: "re.Pattern[bytes] | None" = None
+    label: str = ""
 
 
 class WordSearch(NamedTuple):
@@ -182,7 +186,7 @@ def _userinfo(before: bytes, slash: bytes, byte: bytes, colon: bytes, end: bytes
     odd += rb"(?!\d{0,5}+(?:" + slash + rb"))" + byte + rb"{0,256}+(?:" + slash + rb")"
     odd += rb"(?:" + byte + rb"|" + slash + rb"){0,256}"
     secret = rb"(?P<secret>" + byte + rb"{1,8192}|" + odd + rb")"
-    return SecretKind(_compiled(before + secret + rb"(?:" + end + rb")"))
+    return SecretKind(_compiled(before + secret + rb"(?:" + end + rb")"), label=URL)
 
 
 @functools.cache
@@ -254,11 +258,17 @@ def word_searches(*, is_head: bool = False) -> tuple[WordSearch, ...]:
     )
     encoded = _compiled(rb"%(?:25){0,3}+" + _LETTER + rb"[^&=\s\"'<>;/?]*+(?P<rest>)")
     # A part whose name is in sections (RFC 2231 section 3), which are not put together here.
-    sections = SecretKind(_compiled(rb"name\*\d{1,3}\*?\s{0,16}=" + _PART_HEAD), scan_part)
+    sections = SecretKind(
+        _compiled(rb"name\*\d{1,3}\*?\s{0,16}=" + _PART_HEAD), scan_part, label=PART
+    )
     # A token that says what it is: of RFC 6750, RFC 7519, or of Kubernetes over WebSocket.
-    bearer = SecretKind(_compiled(rb"bearer(?:[ \t]++|\.authorization\.)(?P<secret>[\w.~+/=-]++)"))
+    bearer = SecretKind(
+        _compiled(rb"bearer(?:[ \t]++|\.authorization\.)(?P<secret>[\w.~+/=-]++)"), label=BEARER
+    )
     jwt = SecretKind(
-        _compiled(rb"(?P<secret>eyj[\w-]{4,2000}+\.eyj[\w-]*+(?:\.[\w-]*+)*+)"), begin=_jwt_begin
+        _compiled(rb"(?P<secret>eyj[\w-]{4,2000}+\.eyj[\w-]*+(?:\.[\w-]*+)*+)"),
+        begin=_jwt_begin,
+        label=JWT,
     )
     # A URL; the same with the slashes escaped in JSON.
     byte = rb"[^\s/?#\"<>\\]"

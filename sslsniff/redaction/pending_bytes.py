@@ -1,10 +1,11 @@
 """Holds the chunks of one direction in redaction until all their bytes are decided."""
 
 from collections import deque
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
 
 from sslsniff.core.model import Chunk
+from sslsniff.core.redacted import MessageKey, PlacedCounts, RedactedSecret, place
 from sslsniff.decoders.inner.websocket import unmask
 
 BLANK = b"*"
@@ -23,6 +24,14 @@ class PendingReader(Protocol):
         """Stop waiting: blank the bytes that are not decided."""
 
 
+class _WaitingChunk(NamedTuple):
+    """A chunk, the position of its end, and what a capture file says was blanked in it."""
+
+    stop: int
+    chunk: Chunk
+    recorded: PlacedCounts | None
+
+
 class PendingBytes:
     """Passes chunks on as soon as no ``PendingReader`` needs their bytes any more.
 
@@ -33,9 +42,10 @@ class PendingBytes:
     def __init__(self, pass_on: Callable[[Chunk], None], *, is_joined: bool) -> None:
         self.is_joined = is_joined
         self._pass_on = pass_on
-        self._waiting: deque[tuple[int, Chunk]] = deque()  # position of its end, chunk
+        self._waiting: deque[_WaitingChunk] = deque()
         self._data = bytearray()
         self._base = 0
+        self._last_end = 0  # the offset in its direction
         self.undecided: dict[PendingReader, int] = {}
         self.hides = False
         """Whether all bytes are blanked, and passed on for a decoder that redacts its results."""
@@ -59,9 +69,34 @@ class PendingBytes:
         """Add the next chunk, and move its data here; return the position of its first byte."""
         start = self.end
         self._data += chunk.data
+        self._last_end = chunk.offset + len(chunk.data)
         chunk.data = b""
-        self._waiting.append((self.end, chunk))
+        self._waiting.append(_WaitingChunk(self.end, chunk, chunk.redacted))
         return start
+
+    def offset(self, at: int) -> int:
+        """Return the offset in its direction of a byte of the last chunk."""
+        return at - self._base - len(self._data) + self._last_end
+
+    def mark(self, at: int, message: MessageKey, secrets: Sequence[RedactedSecret]) -> None:
+        """Note in the chunk of a byte that waits that secrets begin there.
+
+        A secret that was blanked before a capture file was written is known from there.
+        """
+        waiting = self._waiting[0]  # mostly the only one
+        if at >= waiting.stop:
+            found = (each for each in self._waiting if at < each.stop)
+            waiting = next(found, self._waiting[-1])
+        chunk, recorded = waiting.chunk, waiting.recorded
+        if recorded is not None:
+            names = {known[:2] for counts in recorded.values() for known in counts}
+            secrets = [each for each in secrets if each[:2] not in names]
+            if chunk.redacted is recorded:
+                chunk.redacted = {each: {**counts} for each, counts in recorded.items()}
+        if chunk.redacted is None:
+            chunk.redacted = {}
+        if secrets:
+            place(chunk.redacted, message, secrets)
 
     def write(self, at: int, data: bytes) -> None:
         """Replace bytes that wait, from position ``at``."""
@@ -78,7 +113,7 @@ class PendingBytes:
 
     def pass_first(self) -> bool:
         """Pass on the first chunk that waits, if its bytes are decided; return whether they are."""
-        stop, chunk = self._waiting[0]
+        stop, chunk, _ = self._waiting[0]
         if stop > min(self.undecided.values(), default=self.end):
             return False
         self._waiting.popleft()

@@ -7,6 +7,7 @@ from typing import Protocol
 from sslsniff.core.fast_path import Consumer
 from sslsniff.core.flows import Listener
 from sslsniff.core.model import Chunk, Connection, Direction, Handshake
+from sslsniff.core.redacted import NO_MESSAGE
 from sslsniff.core.roles import assume_role
 from sslsniff.decoders.databases.database_search import MYSQL, POSTGRESQL, REDIS
 from sslsniff.decoders.detect import Detector
@@ -143,7 +144,9 @@ class _UndecidedRedactor:
         for start, stop in [(blanked_bytes, prelude.size)] if blanked_bytes else credentials(sent):
             if start < stop:
                 buffer.blank(begin + start, begin + stop)
-                self._rules.blanked.secrets += 1
+                text = None if blanked_bytes else sent[start:stop]
+                mark = self._rules.fingerprints.mark("proxy request", "socks", None, text)
+                buffer.mark(begin + start, NO_MESSAGE, [mark])
 
     def _append(self, side: Side, data: bytes, at: int) -> None:
         self._size += len(data)

@@ -1,98 +1,192 @@
 """Finds secrets in text, by ``patterns`` and by the user's own patterns."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import regex
 
-from sslsniff.core.errors import grouped
+from sslsniff.core.redacted import RedactedSecret
+from sslsniff.redaction.findings import Finding, Match, Secret, combine, overlapping
+from sslsniff.redaction.fingerprints import Fingerprints, texts_of
 from sslsniff.redaction.multipart import BodyParts
-from sslsniff.redaction.patterns import authority_pattern, is_secret_header
-from sslsniff.redaction.secret_search import find_secrets, find_secrets_so_far
+from sslsniff.redaction.patterns import URL, authority_pattern, is_secret_header
+from sslsniff.redaction.secret_search import Located, Span, find_secrets, find_secrets_so_far
 
 _SECRET = "secret"
+UNKNOWN_NAME = "?"
+"""The name of a header whose name is not known."""
 
 Pattern = regex.Pattern[bytes]
-Span = tuple[int, int]
+Marked = tuple[int, int, Sequence[RedactedSecret]]
+"""A span that is blanked, and the marks of the secrets in it."""
+_KNOWN_LINES = 4096
 
 
 @dataclass(slots=True)
 class Blanked:
-    """What was blanked: secrets that were found, and bytes that could not be read."""
+    """What was blanked beside secrets: bytes that could not be read."""
 
-    secrets: int = 0
     unread_bytes: int = 0
 
 
 class Rules:
     """Finds secrets in text; ``defaults`` asks for the usual ones, ``patterns`` are the user's.
 
-    ``blanked`` counts for the whole capture.
+    ``blanked`` counts for the whole capture. ``fingerprints`` has the key of the run.
     """
 
     def __init__(self, *, defaults: bool, patterns: Sequence[Pattern] = ()) -> None:
         self._defaults = defaults
-        self._patterns = patterns
+        self._patterns = [(each, _name(each, place)) for place, each in enumerate(patterns, 1)]
         self.blanked = Blanked()
+        self.fingerprints = Fingerprints()
+        self._known_lines: dict[tuple[str, int], Sequence[RedactedSecret]] = {}
 
-    def describe(self) -> str:
-        """Return a line that says what was blanked."""
-        blanked = self.blanked
-        unread = grouped(blanked.unread_bytes, "byte")
-        more = f"; {unread} that cannot be parsed, too" if blanked.unread_bytes else ""
-        return f"redacted: {grouped(blanked.secrets, 'secret')}{more}"
+    def find(
+        self,
+        text: bytes | bytearray,
+        start: int = 0,
+        boundary: bytes = b"",
+        blanked: Collection[Span] = (),
+        before: bytes = b"",
+    ) -> list[Finding]:
+        """Return the secrets in ``text``, which is complete, from ``start`` on.
 
-    def find(self, text: bytes | bytearray, start: int = 0, boundary: bytes = b"") -> list[Span]:
-        """Return the spans of secrets in ``text``, which is complete.
-
-        ``boundary``: what is between the parts of a multipart.
+        ``boundary``: what is between the parts of a multipart. ``blanked``: the spans that were
+        blanked already. ``before``: see ``combine``.
         """
-        found = self._find_by_patterns(text, start)
+        matches = self._find_by_patterns(text, start) if self._patterns else []
+        located: Sequence[Located] = ()
         if self._defaults and start < len(text):
-            found += find_secrets(text.lower(), start, BodyParts(text, boundary))
-        return found
+            located = find_secrets(text.lower(), start, BodyParts(text, boundary))
+        if not (located or matches):
+            return []
+        return combine(text, located, matches, start=start, blanked=blanked, before=before)
 
-    def _find_by_patterns(self, text: bytes | bytearray, start: int) -> list[Span]:
-        matches = (match for each in self._patterns for match in each.finditer(text, start))
-        return [span for match in matches for span in _spans(match)]
+    def _find_by_patterns(self, text: bytes | bytearray, start: int) -> list[Match]:
+        return [
+            Match(begin, end, name)
+            for pattern, name in self._patterns
+            for found in pattern.finditer(text, start)
+            for begin, end in _spans(found)
+        ]
 
-    def find_in_head(self, text: bytes | bytearray) -> list[Span]:
-        """Return the spans of secrets in the head of a message, or in a part of it."""
-        found = self._find_by_patterns(text, 0)
-        if self._defaults and text:
-            lowered = text.lower()
-            found += find_secrets(lowered, is_head=True)
-            if b"@" in lowered:
-                matches = authority_pattern().finditer(lowered)
-                found += [span for match in matches for span in _spans(match)]
-        return _merged(found)
+    def find_in_head(self, text: bytes | bytearray) -> list[Finding]:
+        """Return the secrets in the head of a message, or in a part of it."""
+        matches = self._find_by_patterns(text, 0) if self._patterns else []
+        located = _locate_in_head(text) if self._defaults else []
+        return combine(text, located, matches, is_head=True) if located or matches else []
+
+    def mark_in_head(self, text: bytes | bytearray, message: str, first_line: int) -> list[Marked]:
+        """Return the secrets in the head of a ``message``, or in a part of it, as marks.
+
+        ``first_line``: the size of the line with its URL. Most headers are sent again and again:
+        their marks are stored by ``hash`` of the line.
+        """
+        if self._patterns or not self._defaults:
+            return [
+                self._marked(finding, message, first_line) for finding in self.find_in_head(text)
+            ]
+        known, known_to = self._known_lines, 0
+        out: list[Marked] = []
+        groups = overlapping(_locate_in_head(text))
+        for place, (start, stop, group) in enumerate(groups):
+            first, begin = group[0], group[0].name_end
+            key = None
+            # A header has its name at the beginning of its line, which must not be in a secret.
+            if known_to <= begin <= first.word and begin >= first_line and not first.label:
+                key = message, hash(bytes(text[begin:stop]))
+            marks = known.get(key) if key else None
+            if marks is None:
+                beyond = groups[place + 1][0] if place + 1 < len(groups) else None
+                [finding] = combine(text, group, (), start=known_to, decided_to=beyond)
+                marks = self._marked(finding, message, first_line)[2]
+                if key:
+                    if len(known) >= _KNOWN_LINES:
+                        known.clear()
+                    known[key] = marks
+            out.append((start, stop, marks))
+            known_to = stop
+        return out
+
+    def _marked(self, finding: Finding, message: str, first_line: int) -> Marked:
+        where = f"{message} {'url' if finding.start < first_line else 'header'}"
+        mark = self.fingerprints.mark
+        marks = [
+            mark(where, name.lower(), pattern, text) for name, pattern, text in finding.secrets
+        ]
+        return finding.start, finding.stop, marks
 
     def find_so_far(
-        self, text: bytearray, start: int, boundary: bytes = b""
-    ) -> tuple[list[Span], int]:
-        """Return the spans of secrets in ``text``, and where bytes begin that are undecided."""
-        spans: list[Span] = []
+        self,
+        text: bytearray,
+        start: int,
+        boundary: bytes = b"",
+        blanked: Collection[Span] = (),
+        before: bytes = b"",
+    ) -> tuple[list[Finding], int]:
+        """Return the secrets in ``text``, and where bytes begin that are undecided."""
+        located: Sequence[Located] = ()
+        matches: list[Match] = []
         undecided = size = len(text)
         if self._defaults:
             parts = BodyParts(text, boundary, is_whole=False)
-            spans, undecided = find_secrets_so_far(text.lower(), start, parts)
-        for pattern in self._patterns:
+            located, undecided = find_secrets_so_far(text.lower(), start, parts)
+        for pattern, name in self._patterns:
             for found in pattern.finditer(text, start, partial=True):
                 if found.partial or found.end() == size:
                     undecided = min(undecided, found.start())
                 else:
-                    spans += _spans(found)
-        return spans, undecided
+                    matches += [Match(begin, end, name) for begin, end in _spans(found)]
+        if not (located or matches):
+            return [], undecided
+        findings = combine(
+            text,
+            located,
+            matches,
+            start=start,
+            decided_to=undecided,
+            blanked=blanked,
+            before=before,
+        )
+        return findings, undecided
 
-    def find_in_header(self, name: str | None, value: str) -> list[Span]:
-        """Return the spans of secrets in a header's value; ``name`` is None if it is not known."""
+    def find_in_header(self, name: str | None, value: str) -> list[Finding]:
+        """Return the secrets in a header's value; ``name`` is None if it is not known."""
         raw = value.encode("latin-1", "replace")
-        if name is None or (self._defaults and is_secret_header(name)):
-            return [(0, len(raw))]
+        if name is None:
+            return [Finding(0, len(raw), [Secret(UNKNOWN_NAME, None, None)])]
+        if not raw:
+            return []
         prefix = name.encode("latin-1", "replace") + b": "
         before = len(prefix)
-        found = self.find_in_head(prefix + raw)
-        return [(max(start - before, 0), stop - before) for start, stop in found if stop > before]
+        if self._defaults and is_secret_header(name):
+            return [Finding(0, len(raw), self._secrets_of_header(name, prefix, raw))]
+        return [
+            Finding(max(start - before, 0), stop - before, secrets)
+            for start, stop, secrets in self.find_in_head(prefix + raw)
+            if stop > before
+        ]
+
+    def _secrets_of_header(self, name: str, prefix: bytes, value: bytes) -> Sequence[Secret]:
+        """Return the secrets of a header that is blanked whole, as ``combine`` does."""
+        matches = self._find_by_patterns(prefix + value, 0) if self._patterns else ()
+        whole = Located(len(prefix), len(prefix) + len(value), 0, len(prefix) - 2)
+        within = [each for each in matches if each.start >= whole.start]
+        if within:
+            return combine(prefix + value, [whole], within)[0].secrets
+        return [Secret(name.lower(), None, each) for each in texts_of(name, value)]
+
+
+def _locate_in_head(text: bytes | bytearray) -> list[Located]:
+    if not text:
+        return []
+    lowered = text.lower()
+    located = find_secrets(lowered, is_head=True)
+    if b"@" in lowered:
+        userinfo = authority_pattern().finditer(lowered)
+        located += [Located(*found.span(_SECRET), 0, 0, URL) for found in userinfo]
+    return located
 
 
 def _spans(found: "regex.Match[bytes]") -> Iterator[Span]:
@@ -103,12 +197,7 @@ def _spans(found: "regex.Match[bytes]") -> Iterator[Span]:
         yield found.span()
 
 
-def _merged(spans: list[Span]) -> list[Span]:
-    """Return the spans in order, with overlapping ones merged: a secret may be found twice."""
-    out: list[Span] = []
-    for start, stop in sorted(spans):
-        if out and start <= out[-1][1]:
-            out[-1] = out[-1][0], max(stop, out[-1][1])
-        else:
-            out.append((start, stop))
-    return out
+def _name(pattern: Pattern, place: int) -> str:
+    """Return the name of a pattern of the user: that of its first group but ``secret``."""
+    groups = sorted(pattern.groupindex.items(), key=lambda group: group[1])
+    return next((name for name, _ in groups if name != _SECRET), f"pattern {place}")

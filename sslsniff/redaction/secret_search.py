@@ -5,12 +5,29 @@ more follows, bytes are undecided from where a secret begins that does not end y
 """
 
 from operator import itemgetter
+from typing import NamedTuple
 
 from sslsniff.redaction.multipart import BodyParts
 from sslsniff.redaction.patterns import Pattern, SecretKind, undecided_tail, word_searches
 from sslsniff.redaction.secret_values import Text
 
 Span = tuple[int, int]
+
+
+class Located(NamedTuple):
+    """A secret in a text: its span, and what found it.
+
+    ``word``: where a word of its name is, ``name_end``: where the name ends at the latest. If the
+    kind of secret has no name, it has a ``label``.
+    """
+
+    start: int
+    stop: int
+    word: int
+    name_end: int
+    label: str = ""
+
+
 _Place = tuple[int, Pattern | None]
 _at = itemgetter(0)
 _NO_PARTS = BodyParts()
@@ -20,13 +37,13 @@ _ESCAPE_BYTES = 10
 
 def find_secrets(
     text: Text, start: int = 0, parts: BodyParts = _NO_PARTS, *, is_head: bool = False
-) -> list[Span]:
-    """Return the spans of secrets in ``text``, which is complete and in lower case."""
+) -> list[Located]:
+    """Return the secrets in ``text``, which is complete and in lower case."""
     return _SecretSearch(text, start, parts).run(is_head=is_head)[0]
 
 
-def find_secrets_so_far(text: Text, start: int, parts: BodyParts) -> tuple[list[Span], int]:
-    """Return the spans of secrets in ``text``, and where bytes begin that are undecided."""
+def find_secrets_so_far(text: Text, start: int, parts: BodyParts) -> tuple[list[Located], int]:
+    """Return the secrets in ``text``, and where bytes begin that are undecided."""
     return _SecretSearch(text, start, parts).run()
 
 
@@ -46,7 +63,7 @@ def _places(text: Text, words: dict[bytes, Pattern | None], start: int) -> list[
 class _SecretSearch:
     """The search of one text, from ``start`` on; ``parts`` say whether it is whole."""
 
-    __slots__ = ("_is_whole", "_parts", "_size", "_spans", "_start", "_text", "_undecided")
+    __slots__ = ("_found", "_is_whole", "_parts", "_size", "_start", "_text", "_undecided")
 
     def __init__(self, text: Text, start: int, parts: BodyParts) -> None:
         self._text = text
@@ -55,10 +72,10 @@ class _SecretSearch:
         self._is_whole = parts.is_whole
         self._size = len(text)
         self._undecided = self._size if parts.is_whole else undecided_tail(text, start)
-        self._spans: list[Span] = []
+        self._found: list[Located] = []
 
-    def run(self, *, is_head: bool = False) -> tuple[list[Span], int]:
-        """Return the spans of secrets, and where bytes begin that are undecided."""
+    def run(self, *, is_head: bool = False) -> tuple[list[Located], int]:
+        """Return the secrets, and where bytes begin that are undecided."""
         for search in word_searches(is_head=is_head):
             if search.needs in self._text:
                 places = _places(self._text, search.words, self._start)
@@ -67,7 +84,7 @@ class _SecretSearch:
                         self._find(kind, places)
                     if search.named:
                         self._find_named(search.named, places)
-        return self._spans, self._undecided
+        return self._found, self._undecided
 
     def _find(self, kind: SecretKind, places: list[_Place]) -> None:
         """Find secrets of a kind that begin before, or at, the ``places``."""
@@ -104,7 +121,8 @@ class _SecretSearch:
         """Find the value of a secret with a word at ``at``; return from where to search on."""
         text, size = self._text, self._size
         if kind.usual is not None and (usual := kind.usual.match(text, name_end)):
-            self._spans.append(usual.span(usual.lastindex or 0))
+            start, stop = usual.span(usual.lastindex or 0)
+            self._found.append(Located(start, stop, at, name_end))
             return usual.end()
         found = kind.pattern.match(text, name_end, partial=not self._is_whole)
         if found is None:
@@ -118,7 +136,7 @@ class _SecretSearch:
                     value = found.end(), size, size
             if value is not None:
                 if value[0] < value[1]:
-                    self._spans.append(value[:2])
+                    self._found.append(Located(value[0], value[1], at, name_end, kind.label))
                 return max(value[2], found.end())
         self._undecided = min(self._undecided, begin)
         return size

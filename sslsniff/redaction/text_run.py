@@ -1,10 +1,15 @@
 """Blanks secrets in text, such as a body, that arrives in pieces with other bytes between them."""
 
+from collections.abc import Sequence
+
+from sslsniff.core.redacted import NO_MESSAGE, MessageKey
 from sslsniff.decoders.content import codings
 from sslsniff.decoders.messages import Headers
+from sslsniff.redaction.findings import BEFORE_BYTES, FIELD, Finding, Secret
 from sslsniff.redaction.multipart import first_boundary, said_boundary
-from sslsniff.redaction.pending_bytes import PendingBytes
+from sslsniff.redaction.pending_bytes import BLANK, PendingBytes
 from sslsniff.redaction.rules import Rules
+from sslsniff.redaction.secret_search import Span
 
 _MOST_PENDING_BYTES = 64 << 10
 """If more bytes than these may belong to a secret, the rest of the run is blanked."""
@@ -34,12 +39,14 @@ def is_opaque(headers: Headers) -> bool:
 class TextRun:
     """Blanks secrets of a run in ``buffer``; a ``PendingReader`` while a secret may continue.
 
-    ``headers`` are those of the message. If ``blanks_all``, all bytes are blanked.
+    ``headers`` are those of the message. If ``blanks_all``, all bytes are blanked. ``where``: what
+    its secrets are said to be in; ``message``: the same for their exchange.
     """
 
     __slots__ = (
-        *("_blanked_to", "_boundary", "_buffer", "_context", "_new_bytes", "_pending", "_pieces"),
-        *("_headers", "_rules", "blanks_all"),
+        *("_before", "_blanked", "_boundary", "_buffer", "_context", "_found", "_headers"),
+        *("_marked_to", "_message", "_new_bytes", "_pending", "_pieces", "_rules", "_where"),
+        "blanks_all",
     )
 
     def __init__(
@@ -48,16 +55,23 @@ class TextRun:
         rules: Rules,
         headers: Headers | None = None,
         *,
+        where: str,
+        message: MessageKey = NO_MESSAGE,
         blanks_all: bool = False,
     ) -> None:
         self._buffer = buffer
         self._rules = rules
+        self._where = where
+        self._message = message
         self.blanks_all = blanks_all or (headers is not None and is_opaque(headers))
         self._headers = headers
         self._boundary: bytes | None = None
         self._pending = bytearray()  # its first ``_context`` bytes are decided
         self._context = 0  # one byte, which shows whether a line begins
-        self._blanked_to = 0  # where the last secret ends; found again, it is not counted again
+        self._blanked: set[Span] = set()  # of the bytes that are searched again
+        self._found: dict[Span, Sequence[Secret]] = {}  # that are not marked yet
+        self._before = b""  # the last bytes that are decided, with secrets blanked
+        self._marked_to = 0  # where the last secret ends that was marked: what is in it is not
         self._new_bytes = 0
         self._pieces: list[tuple[int, int, bytes, int]] = []  # position, size, mask, phase
 
@@ -81,8 +95,13 @@ class TextRun:
             if self._boundary is None:
                 self._release(0)
                 return
-        spans, undecided = self._rules.find_so_far(self._pending, self._context, self._boundary)
-        self._blank(spans)
+        findings, undecided = self._rules.find_so_far(
+            self._pending, self._context, self._boundary, self._blanked, self._before
+        )
+        if findings:
+            self._blank(findings)
+        if findings or self._found:
+            self._mark(findings, undecided)
         self._release(undecided)
         if len(self._pending) > _MOST_PENDING_BYTES:
             self.blank_undecided()
@@ -95,15 +114,26 @@ class TextRun:
                 return
         self._pieces.append((at, size, mask, phase))
 
-    def end(self) -> None:
-        """End the run: decide on the bytes that wait."""
-        self._blank(self._rules.find(self._pending, self._context, self._boundary or b""))
+    def end(self, *, is_whole: bool) -> None:
+        """End the run: decide on the bytes that wait. ``is_whole``: nothing of it is missing."""
+        if self._pending:
+            size = len(self._pending)
+            findings = self._rules.find(
+                self._pending,
+                self._context,
+                self._boundary or b"",
+                self._blanked,
+                self._before,
+            )
+            self._blank(findings)
+            self._mark(findings, size, cut_at=None if is_whole else size)
         self._clear()
 
     def blank_undecided(self) -> None:
         """See ``pending_bytes.PendingReader``: from now on blanks all bytes."""
+        self._mark([], len(self._pending))
         size = len(self._pending) - self._context
-        self._blank([(self._context, len(self._pending))] if size else [])
+        self._blank([Finding(self._context, len(self._pending), ())] if size else [])
         self._rules.blanked.unread_bytes += size
         self._clear()
         self.blanks_all = True
@@ -111,14 +141,14 @@ class TextRun:
     def _clear(self) -> None:
         self._pending.clear()
         self._pieces.clear()
-        self._context = self._blanked_to = 0
+        self._blanked.clear()
+        self._found.clear()
+        self._context = self._marked_to = 0
         self._buffer.undecided.pop(self, None)
 
-    def _blank(self, spans: list[tuple[int, int]]) -> None:
-        known_to = self._blanked_to
-        for start, stop in spans:
-            self._rules.blanked.secrets += start >= known_to
-            self._blanked_to = max(self._blanked_to, stop)
+    def _blank(self, findings: list[Finding]) -> None:
+        for start, stop, _ in findings:
+            self._blanked.add((start, stop))
             begin = self._context
             for at, size, mask, phase in self._pieces:
                 first, last = max(start, begin), min(stop, begin + size)
@@ -127,6 +157,39 @@ class TextRun:
                         at + first - begin, at + last - begin, mask, phase + first - begin
                     )
                 begin += size
+
+    def _mark(self, findings: list[Finding], decided_to: int, cut_at: int | None = None) -> None:
+        """Mark the secrets that begin in decided bytes; others wait, as more may be found there.
+
+        A secret that ends at ``cut_at`` may have gone on.
+        """
+        found = self._found
+        for start, stop, secrets in findings:
+            known = found.get((start, stop))
+            if known is None or known[0].name == FIELD:
+                found[start, stop] = secrets
+        for start, stop in sorted(found, key=_by_span):
+            if start >= decided_to:
+                break
+            secrets = found.pop((start, stop))
+            if start < self._marked_to:  # in another one
+                continue
+            self._marked_to = stop
+            mark, where = self._rules.fingerprints.mark, self._where
+            marks = [
+                mark(where, name, pattern, None if stop == cut_at else text)
+                for name, pattern, text in secrets
+            ]
+            self._buffer.mark(self._position(start), self._message, marks)
+
+    def _position(self, start: int) -> int:
+        """Return where in the buffer a byte is that waits."""
+        begin = self._context
+        for at, size, _, _ in self._pieces:
+            if start < begin + size:
+                return at + max(0, start - begin)
+            begin += size
+        return self._buffer.end - 1
 
     def _release(self, undecided: int) -> None:
         """Release the bytes before ``undecided``; one of them stays as context."""
@@ -137,10 +200,36 @@ class TextRun:
             at, size, mask, phase = self._pieces[0]
             self._pieces[0] = at + count, size - count, mask, phase + count
         if undecided:
-            del self._pending[: undecided - 1]
+            gone = undecided - 1
+            self._before = self._shown_before(undecided)
+            del self._pending[:gone]
             self._context = 1
-            self._blanked_to = max(0, self._blanked_to - undecided + 1)
+            if self._blanked:
+                self._blanked = {
+                    (start - gone, stop - gone) for start, stop in self._blanked if stop > undecided
+                }
+                self._found = {
+                    (start - gone, stop - gone): secrets
+                    for (start, stop), secrets in self._found.items()
+                }
+                self._marked_to = max(0, self._marked_to - gone)
         if self._pieces:
             self._buffer.undecided[self] = self._pieces[0][0]
         else:
             self._buffer.undecided.pop(self, None)
+
+    def _shown_before(self, stop: int) -> bytes:
+        """Return the bytes before ``stop``, up to ``BEFORE_BYTES``, with secrets blanked."""
+        first = stop - BEFORE_BYTES
+        if first >= self._context and not self._blanked:
+            return bytes(self._pending[first:stop])
+        first = max(self._context, first)
+        shown = self._pending[first:stop]
+        for start, end in self._blanked:
+            for at in range(max(start, first), min(end, stop)):
+                shown[at - first] = ord(BLANK)
+        return (self._before + bytes(shown))[-BEFORE_BYTES:]
+
+
+def _by_span(span: Span) -> tuple[int, int]:
+    return span[0], -span[1]

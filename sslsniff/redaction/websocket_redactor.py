@@ -10,7 +10,8 @@ _CONTROL = 8
 
 
 class _WebSocketSide:
-    def __init__(self, buffer: PendingBytes) -> None:
+    def __init__(self, side: Side, buffer: PendingBytes) -> None:
+        self.where = f"{side.value} message"
         self.buffer = buffer
         self.partial = bytearray()
         self.header: FrameHeader | None = None
@@ -25,7 +26,7 @@ class WebSocketRedactor:
 
     def __init__(self, buffers: dict[Side, PendingBytes], rules: Rules) -> None:
         self._rules = rules
-        self._sides = {side: _WebSocketSide(buffers[side]) for side in Side}
+        self._sides = {side: _WebSocketSide(side, buffers[side]) for side in Side}
 
     def feed(self, side: Side, data: bytes, at: int) -> None:
         """Feed the next bytes that ``side`` sent, which are at ``at`` in its buffer."""
@@ -62,7 +63,7 @@ class WebSocketRedactor:
         sender = self._sides[side]
         for run in (sender.message, sender.run):
             if run is not None:
-                run.end()
+                run.end(is_whole=False)
 
     def _header(self, sender: _WebSocketSide) -> None:
         found = read_header(sender.partial, 0, len(sender.partial))
@@ -75,12 +76,14 @@ class WebSocketRedactor:
             return
         sender.left_bytes = found.length
         if found.opcode >= _CONTROL:
-            sender.run = TextRun(sender.buffer, self._rules)
+            sender.run = TextRun(sender.buffer, self._rules, where=sender.where)
         else:
             if found.opcode or sender.message is None:
                 if sender.message is not None:
-                    sender.message.end()
-                sender.message = TextRun(sender.buffer, self._rules, blanks_all=found.compressed)
+                    sender.message.end(is_whole=False)
+                sender.message = TextRun(
+                    sender.buffer, self._rules, where=sender.where, blanks_all=found.compressed
+                )
             sender.run = sender.message
         self._frame_done(sender)
 
@@ -88,7 +91,7 @@ class WebSocketRedactor:
         if sender.left_bytes or sender.header is None or sender.run is None:
             return
         if sender.header.opcode >= _CONTROL or sender.header.final:
-            sender.run.end()
+            sender.run.end(is_whole=True)
             if sender.run is sender.message:
                 sender.message = None
         sender.header = sender.run = None

@@ -7,7 +7,8 @@ The capture itself is not redacted: the screen can show the secrets again. What 
 import functools
 from typing import Any
 
-from sslsniff.redaction.rules import Rules, Span
+from sslsniff.redaction.findings import Finding
+from sslsniff.redaction.rules import Rules
 
 Object = dict[str, Any]
 
@@ -95,10 +96,10 @@ class ViewRedaction:
 _CODED = frozenset({"content-encoding", "transfer-encoding"})
 
 
-def _blanked(text: str, spans: list[Span], encoding: str) -> str:
-    if not spans:
+def _blanked(text: str, findings: list[Finding], encoding: str) -> str:
+    if not findings:
         return text
     data = bytearray(text.encode(encoding, "replace"))
-    for begin, end in spans:
+    for begin, end, _ in findings:
         data[begin:end] = _BLANK * (end - begin)
     return data.decode(encoding, "replace")

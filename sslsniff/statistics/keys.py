@@ -15,6 +15,7 @@ KEYS = (
     "error",
     "run",
     "raw_path",
+    "secret",
 )
 """The fields of an ``Outcome`` by which exchanges can be grouped (docs/statistics.md)."""
 

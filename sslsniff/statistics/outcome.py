@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from sslsniff.core import rpc_calls
 from sslsniff.core.model import TLS_PROTOCOL, Address, Connection, Exchange, Peer
+from sslsniff.core.redacted import Counts, counts_of, labels
 from sslsniff.core.sink import CAPTURE_ENDED
 from sslsniff.core.statements import (
     method_of,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _MOST_CHARACTERS = 100
 """The length to which texts from the wire are cut; a host has 253 at most (RFC 1035)."""
 _MOST_HOST_CHARACTERS = 260
+_MOST_SECRETS = 3
 
 _END_NOT_SEEN = (CAPTURE_ENDED, "evicted: ", "over ")
 """How the errors of exchanges begin whose end was not seen: they lasted longer than is known."""
@@ -58,6 +60,9 @@ class Outcome(NamedTuple):
     ``role``: the side of the watched process. ``server``: the server's address and port. ``sni``:
     the server's name in the handshake. ``raw_path``: the path without the query, ids in it, or a
     statement with its parameters.
+    the server's name in the handshake.
+    ``secret``: the secrets in it that were blanked, by name and fingerprint: those that the user's
+    own patterns found, else all.
     """
 
     time_ns: int
@@ -82,6 +87,7 @@ class Outcome(NamedTuple):
     server: str | None = None
     sni: str | None = None
     raw_path: str | None = None
+    secret: str | None = None
 
     @property
     def is_failed(self) -> bool:
@@ -146,6 +152,7 @@ class Outcome(NamedTuple):
             server=server,
             sni=_cut_host(connection.sni),
             raw_path=_raw_path(request.target if request else None, statement),
+            secret=_secrets(exchange.redacted) if exchange.redacted else None,
         )
 
     @classmethod
@@ -239,6 +246,7 @@ class Outcome(NamedTuple):
             server=server,
             sni=_cut_host(sni),
             raw_path=_raw_path(request["target"] if request else None, statement),
+            secret=_secrets(counts_of(line["redacted"])) if "redacted" in line else None,
         )
 
 
@@ -283,6 +291,14 @@ def _answered_bytes(rpc: RpcCall | None) -> int:
 def _first(*texts: Any) -> str | None:
     """Return the first text that is there."""
     return next(filter(None, texts), None)
+
+
+def _secrets(counts: Counts) -> str | None:
+    """Return the secrets of an exchange in an order of their own, not in that of the message."""
+    asked = [secret for secret in counts if secret.pattern is not None]
+    shown = sorted(labels(asked or counts))
+    more = [f"{len(shown) - _MOST_SECRETS} more"] if len(shown) > _MOST_SECRETS else []
+    return _cut(", ".join(shown[:_MOST_SECRETS] + more))
 
 
 def _is_unfinished(error: str | None) -> bool:

@@ -7,6 +7,7 @@ from sslsniff.core.exchanges.flow_control_stalls import FlowControlStalls
 from sslsniff.core.exchanges.hidden_statements import without_secrets
 from sslsniff.core.exchanges.memory_limit import MOST_BYTES, MemoryLimit
 from sslsniff.core.exchanges.open_exchange import BodyRoom, OpenExchange, head_bytes
+from sslsniff.core.exchanges.redacted_messages import RedactedMessages
 from sslsniff.core.exchanges.side_consumer import SideConsumer
 from sslsniff.core.exchanges.transaction_times import TransactionTimes
 from sslsniff.core.fast_path import Consumer
@@ -77,6 +78,7 @@ class ConnectionDecoder:
         self._switched: Exchange | None = None
         self._hides = False
         self.transaction = TransactionTimes()
+        self._redacted: RedactedMessages | None = None  # with the first secret that was blanked
         self._now_ns = 0  # time of the bytes that are being decoded
         self._tid = 0  # thread that sent or received them
 
@@ -175,10 +177,18 @@ class ConnectionDecoder:
         assert side is not None
         if chunk.missing:
             self._now_ns, self._tid = chunk.time_ns, chunk.tid
+            if self._redacted is not None:
+                self._redacted.forget(side)
             self._dispatch(self._decoder.gap(side, chunk.missing))
         else:
             self._hides = chunk.hidden is not None
-            self.feed(side, chunk.hidden or chunk.data, chunk.time_ns, chunk.tid)
+            if chunk.redacted is None:
+                self.feed(side, chunk.hidden or chunk.data, chunk.time_ns, chunk.tid)
+                return
+            if self._redacted is None:
+                self._redacted = RedactedMessages(self._open)
+            for piece in self._redacted.pieces(chunk, side):
+                self.feed(side, piece, chunk.time_ns, chunk.tid)
 
     def _dispatch(self, decoded: list[Message]) -> None:
         for message in without_secrets(decoded, self._statement) if self._hides else decoded:
@@ -208,6 +218,8 @@ class ConnectionDecoder:
         number = stream if protocol == _HTTP2 else None
         exchange = Exchange(self.connection, protocol, number, self._tid, self._now_ns)
         opened = self._open[stream] = OpenExchange(exchange, {})
+        if number is not None and self._redacted is not None:
+            self._redacted.take(number, opened)
         return opened
 
     def _count_head(self, opened: OpenExchange, size: int) -> None:
@@ -264,6 +276,8 @@ class ConnectionDecoder:
         is_new = opened is None
         if opened is None:
             opened = self._open_exchange(stream, message.version.lower())
+        if self._redacted is not None:
+            self._redacted.take(_CLIENT, opened)
         method, scheme, authority = message.method, message.scheme, message.authority
         opened.exchange.request = Request(
             method, message.target, scheme, authority, headers, NO_BODY, [], self._scheme
@@ -287,6 +301,8 @@ class ConnectionDecoder:
             is_http2 = message.version == HTTP2_VERSION
             opened = self._open_exchange(stream, _HTTP2 if is_http2 else "http/1.1")
             self._sink.began(opened.exchange)
+        if self._redacted is not None:
+            self._redacted.take(_SERVER, opened)
         exchange, whole = opened.exchange, message.whole
         is_last = whole is not None and exchange.sent_ns is not None and not opened.in_doubt
         body = self._room.whole_body(whole) if whole and is_last else NO_BODY

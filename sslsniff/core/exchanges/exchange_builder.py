@@ -102,6 +102,8 @@ class ExchangeBuilder:
         self.totals.bytes += len(chunk.data)
         if chunk.missing:
             self._count_loss(chunk)
+        if chunk.redacted is not None:
+            self.totals.secrets.add(chunk.redacted)
         self._fan_out.chunk(chunk)
         if self._decodes:
             self._decoders[chunk.connection.id].chunk(chunk)

@@ -10,7 +10,7 @@ from sslsniff.core.model import Address, Direction
 from sslsniff.decoders.messages import Side
 from sslsniff.decoders.tls_records import begins_with_tls
 from sslsniff.files import null_tls
-from sslsniff.files.comments import GOES_ON, MADE_UP, Described, Lost, Note
+from sslsniff.files.comments import GOES_ON, MADE_UP, Blanked, Described, Lost, Note
 from sslsniff.files.packet_layers.segments import advance
 from sslsniff.files.packet_layers.tcp_segment import AddressPort, Segment
 from sslsniff.files.packets import ACK, FIN, RST, SYN, WORD
@@ -90,7 +90,7 @@ class RecordedConnection:
             self._addresses = known
             yield Addresses(time_ns, self.number, *known)
 
-    def data(self, direction: Direction, data: bytes, tag: Tag) -> Event:
+    def data(self, direction: Direction, data: bytes, tag: Tag) -> Data:
         """Return the event of bytes."""
         return self._data(direction, data, len(data), None, tag)
 
@@ -100,7 +100,7 @@ class RecordedConnection:
 
     def _data(
         self, direction: Direction, data: bytes, span: int, cut: LossCause | None, tag: Tag
-    ) -> Event:
+    ) -> Data:
         position = self._positions[direction]
         self._positions[direction] = position + span
         return Data(tag.time_ns, tag.tid, self.number, direction, position, span, data, cut)
@@ -382,4 +382,7 @@ class TcpConnection:
         for plaintext in direction.plaintext(piece.data) if piece.data else ():
             if plaintext:
                 self._open(tag.time_ns, out)
-                out.append(self.recorded.data(direction.kind, plaintext, tag))
+                event = self.recorded.data(direction.kind, plaintext, tag)
+                if isinstance(note, Blanked):
+                    event, note = event._replace(redacted=note.at(event.position)), None
+                out.append(event)

@@ -1,5 +1,6 @@
 """Writes JSON lines, the stable form for programs (docs/json.md)."""
 
+import functools
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
@@ -17,6 +18,7 @@ from sslsniff.core.model import (
     Request,
     Response,
 )
+from sslsniff.core.redacted import RedactedSecret
 from sslsniff.core.rpc_calls import rpc_object
 from sslsniff.core.sink import FlowControlStall
 from sslsniff.core.statements import db_object
@@ -141,6 +143,8 @@ class JsonSink(JsonSummary):
             fields |= _tree_object(exchange.tree)
         if exchange.warnings:
             fields["warnings"] = exchange.warnings
+        if exchange.redacted is not None:
+            fields["redacted"] = [*map(_redacted, exchange.redacted.items())]
         if exchange.omitted is not None:
             fields |= {"truncated": True, "omitted": exchange.omitted._asdict()}
         call = call_of(exchange)
@@ -267,6 +271,13 @@ class JsonSink(JsonSummary):
         time = f'"{pieces.utc_time(time_ns)}"' if time_ns else "null"
         start = f'{{"type":{named},"time":{time},{process}"tid":{tid or "null"},{rest},'
         self._stream.write(start.encode() + encoded_json(fields)[1:] + b"\n")
+
+
+@functools.lru_cache(maxsize=1024)
+def _redacted(counted: tuple[RedactedSecret, int]) -> orjson.Fragment:
+    """Return a secret that was blanked, encoded; most are written again and again."""
+    secret, count = counted
+    return orjson.Fragment(encoded_json({**secret._asdict(), "count": count}))
 
 
 def changing_fields(connection: Connection) -> tuple[object, ...]:

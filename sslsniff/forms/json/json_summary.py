@@ -51,6 +51,11 @@ class JsonSummary(Sink):
             line["evictions"] = summary.evictions
         if summary.trees is not None:
             line["trees"] = asdict(summary.trees)
+        if summary.secrets.counts:
+            line["redacted"] = [
+                {"name": name, "pattern": pattern, "count": count}
+                for name, pattern, count in summary.secrets.most()
+            ]
         if summary.left_out is not None:
             line["left_out_connections"] = summary.left_out
         if summary.not_probed is not None:

@@ -236,6 +236,7 @@ def _is_special(exchange: Exchange) -> bool:
         or exchange.omitted is not None
         or exchange.place is not None
         or exchange.ending is not None
+        or exchange.redacted is not None
         or exchange.informational
         or call_of(exchange) is not None
     )

@@ -9,6 +9,7 @@ from sslsniff.core import rpc_calls, statements
 from sslsniff.core.errors import counted
 from sslsniff.core.escaping import escape
 from sslsniff.core.model import TLS_PROTOCOL, Connection, Exchange, Handshake, Response
+from sslsniff.core.redacted import Counts, RedactedSecret, labels
 from sslsniff.core.tree_place import TreePlace
 from sslsniff.decoders.json_rpc.rpc_call import RpcCall
 from sslsniff.decoders.messages import Omitted
@@ -61,6 +62,7 @@ _LONGEST = {"method": 10, "process": 20, "peer": 21}
 """The width to which a field may grow on a terminal, at the expense of the URL."""
 _BRANCH, _LEAF = "   ", "└─ "
 """Stand before what belongs to the exchange above."""
+_SECRETS_IN_LINE = 2
 _EIGHTHS_OF_URL = 3
 """The share of a terminal's width that is the URL's: a field that would reduce it is left out."""
 
@@ -296,6 +298,8 @@ def _remarks(exchange: Exchange) -> Iterator[Field]:
     if exchange.statement is not None:
         yield from (("failure", each) for each in statements.remarks(exchange.statement))
         yield from (("loss", each) for each in transaction_remarks(exchange.statement))
+    if exchange.redacted is not None and (found := pattern_labels(exchange.redacted)):
+        yield None, found
     if exchange.missing_bytes:
         yield "loss", f"{counted(exchange.missing_bytes, 'byte')} missing"
     for warning in exchange.warnings:
@@ -322,6 +326,23 @@ def _rpc_remarks(call: RpcCall) -> Iterator[Field]:
         yield "failure", model_calls.short(failure)
     if call.fault:
         yield "loss", call.fault
+
+
+def redacted_text(secret: RedactedSecret, count: int) -> str:
+    """Return what is said of a secret that was blanked, not escaped."""
+    is_named = secret.pattern is not None and secret.pattern != secret.name
+    pattern = f" ({secret.pattern})" if is_named else ""
+    times = f", {count} times" if count > 1 else ""
+    return f"{secret.where}: {secret.label}{pattern}{times}"
+
+
+def pattern_labels(counts: Counts) -> str:
+    """Return the secrets that the user's own patterns found, which were asked for."""
+    asked = [secret for secret in counts if secret.pattern is not None]
+    shown = labels(asked)
+    more = [f"{len(shown) - _SECRETS_IN_LINE} more"] if len(shown) > _SECRETS_IN_LINE else []
+    count = counted(sum(counts[secret] for secret in asked), "secret")
+    return f"{count}: {', '.join(shown[:_SECRETS_IN_LINE] + more)}" if shown else ""
 
 
 def _truncated(omitted: Omitted) -> str:

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from typing import TextIO
 
-from sslsniff.core.errors import counted
+from sslsniff.core.errors import counted, grouped
 from sslsniff.core.escaping import escape
+from sslsniff.core.redacted import OTHERS, SecretTotals
 from sslsniff.core.sink import Sink, Summary, TreeCounts
 from sslsniff.core.statements import without_text
 from sslsniff.forms.text import pieces
@@ -12,6 +13,7 @@ from sslsniff.forms.text.transactions import idle_session
 
 _LISTED_CONNECTIONS = 20
 _LISTED_FAILURES = 10
+_LISTED_SECRETS = 8
 
 
 class SummarySink(Sink):
@@ -106,6 +108,20 @@ def summary_lines(summary: Summary) -> list[str]:
         lines.append(f"  and {counted(unlisted, 'more connection')}")
     lines += [escape(str(each)) for each in summary.not_probed or ()]
     return lines
+
+
+def redaction_line(secrets: SecretTotals, unread_bytes: int) -> str:
+    """Return the line that says which secrets were blanked, and how many bytes beside them."""
+    most = [each for each in secrets.most() if each[0] != OTHERS][:_LISTED_SECRETS]
+    listed = [
+        f"{count:,} {name}{f' ({pattern})' if pattern and pattern != name else ''}"
+        for name, pattern, count in most
+    ]
+    others = secrets.total - sum(count for _, _, count in most)
+    listed += [f"{others:,} others"] if others else []
+    what = f": {', '.join(listed)}" if listed else ""
+    more = f"; {grouped(unread_bytes, 'byte')} that cannot be parsed, too" if unread_bytes else ""
+    return escape(f"redacted: {grouped(secrets.total, 'secret')}{what}{more}")
 
 
 def _figures(summary: Summary) -> Iterator[str]:

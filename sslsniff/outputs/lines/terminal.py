@@ -20,7 +20,7 @@ from sslsniff.decoders.messages import Header, RpcNotification, Side, Undecoded
 from sslsniff.decoders.opaque import UNKNOWN_PROTOCOL
 from sslsniff.forms.proto_fields import Schema, no_schema
 from sslsniff.forms.text.bodies import body_lines
-from sslsniff.forms.text.lines import Lines, Paint, endless, plain
+from sslsniff.forms.text.lines import Lines, Paint, endless, plain, redacted_text
 from sslsniff.forms.text.message_lines import content_lines, is_keepalive, message_line
 from sslsniff.outputs.lines.undecoded import UndecodedLines
 
@@ -67,6 +67,8 @@ class TerminalSink(Sink):
                 self._details(informational, "<")
             if exchange.response is not None:
                 self._details(exchange.response, "<")
+            for secret, count in (exchange.redacted or {}).items():
+                self._write(f"  * {escape(redacted_text(secret, count))}")
         if self._calls_of is not None:
             for line in self._call_lines.nested(self._calls_of(exchange) or ()):
                 self._write(f"    {line}")

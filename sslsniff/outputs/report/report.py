@@ -27,6 +27,7 @@ from sslsniff.outputs.report.group_objects import group_objects, total_object
 from sslsniff.outputs.report.kept_exchanges import KeptExchanges
 from sslsniff.outputs.report.page_file import PageFile
 from sslsniff.outputs.report.page_source import page
+from sslsniff.outputs.report.redacted_secrets import RedactedSecrets
 from sslsniff.statistics.groups import MOST_LINES, Groups
 from sslsniff.statistics.hops import HopGroups
 from sslsniff.statistics.outcome import Outcome
@@ -85,6 +86,7 @@ class ReportSink(Sink):
         self._stalls_left_out = 0
         self._undecoded: dict[str, list[int]] = {}
         self._handshakes = FailedHandshakes()
+        self._secrets = RedactedSecrets()
         self._summary: Summary | None = None
 
     def exchange(self, exchange: Exchange) -> None:
@@ -96,6 +98,8 @@ class ReportSink(Sink):
             if name != "model" or outcome.model is not None:
                 groups.add(outcome)
         self._over_time.add(outcome)
+        if exchange.redacted is not None:
+            self._secrets.add(exchange)
         head, bodies = self._details.head(exchange), self._details.bodies(exchange)
         self._kept.add(exchange.connection, _row(exchange, outcome), _inert(head), _inert(bodies))
 
@@ -154,6 +158,7 @@ class ReportSink(Sink):
             "changes": changes_object(self._over_time),
             "raw_paths": raw_paths_object(self._over_time),
             "handshakes": self._handshakes.object(),
+            "secrets": self._secrets.object(),
             "stalls": [*self._stalls.values()],
             "stalls_left_out": self._stalls_left_out,
             "undecoded": [
@@ -284,6 +289,7 @@ def _summary(summary: Summary) -> Object:
         "lossy_unlisted": max(0, len(lossy) - _LISTED_CONNECTIONS),
         "handshakes": summary.handshakes.seen,
         "failed_handshakes": summary.handshakes.failed,
+        "secrets": summary.secrets.total,
         "not_probed": summary.not_probed
         if summary.not_probed is None
         else [*map(_not_probed, summary.not_probed)],

@@ -21,6 +21,7 @@ from sslsniff.core.model import (
     Request,
     Response,
 )
+from sslsniff.core.redacted import counts_of
 from sslsniff.core.rpc_calls import rpc_of
 from sslsniff.core.statements import statement_of
 from sslsniff.decoders.inner.models.model_call import ModelCall
@@ -158,6 +159,7 @@ def exchange_of(shown: Object, sni: str | None = None) -> Exchange:
         model_call=_model_call(shown["llm"]) if "llm" in shown else None,
         statement=statement_of(shown["db"]) if "db" in shown else None,
         rpc=rpc_of(shown["rpc"], shown["protocol"]) if "rpc" in shown else None,
+        redacted=counts_of(shown["redacted"]) if "redacted" in shown else None,
     )
     carrier = exchange.response or exchange.request
     if carrier is not None:

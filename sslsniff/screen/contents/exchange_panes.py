@@ -9,12 +9,14 @@ import orjson
 from sslsniff.core.errors import grouped
 from sslsniff.core.escaping import escape, escape_lines
 from sslsniff.core.model import Body
+from sslsniff.core.redacted import counts_of
 from sslsniff.core.statements import shown_parameter, shown_statement, statement_of
 from sslsniff.decoders.inner.models.model_apis import answer_so_far
 from sslsniff.forms.model_calls import llm_object, run_text, shown_cost
 from sslsniff.forms.text import pieces
 from sslsniff.forms.text.bodies import body_lines, indent_json
 from sslsniff.forms.text.hexdump import hexdump
+from sslsniff.forms.text.lines import redacted_text
 from sslsniff.forms.text.transactions import transaction_remarks
 from sslsniff.screen.captured.capture_rows import ExchangeRow
 from sslsniff.screen.captured.rebuilt_exchanges import data_of, headers_of, nanoseconds
@@ -121,6 +123,8 @@ def _facts(row: ExchangeRow, shown: Object | None) -> Iterator[ShownLine]:
         yield styled_line(escape(f"warning: {warning}"), FAULT)
     if shown.get("omitted"):
         yield styled_line(f"{shown['omitted']['fields']} more header fields are not shown", LOSS)
+    for secret, count in counts_of(shown.get("redacted", [])).items():
+        yield named_line("blanked", escape(redacted_text(secret, count)))
     for each in shown["informational"]:
         yield named_line("before it", escape(f"{each['status']} {each['reason']}"))
     for call in shown.get("calls") or ():

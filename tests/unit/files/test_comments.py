@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from sslsniff.core.losses import LossCause
 from sslsniff.core.model import Container, Direction
+from sslsniff.core.redacted import PlacedCounts, RedactedSecret
 from sslsniff.decoders.messages import Side
-from sslsniff.files.comments import GOES_ON, MADE_UP, Described, Lost, parse
+from sslsniff.files.comments import GOES_ON, MADE_UP, Blanked, Described, Lost, parse
 
 DESCRIBED = Described(
     connection="7-1",
@@ -120,3 +121,33 @@ def test_containers_of_other_versions_are_read() -> None:
     assert parse((json.dumps(line),)) == DESCRIBED
     line["container"] = {"runtime": "new", "colour": "red"}
     assert parse((json.dumps(line),)) == replace(DESCRIBED, container=Container("new"))
+
+
+SECRETS = st.builds(
+    RedactedSecret,
+    st.sampled_from(["request header", "response body"]),
+    st.text(max_size=20),
+    st.none() | st.text(max_size=9),
+    st.none() | st.text("0123456789abcdef", min_size=8, max_size=8),
+)
+PLACED = st.dictionaries(
+    st.tuples(st.integers(0, 9), st.none() | st.integers(0, 1 << 40)),
+    st.dictionaries(SECRETS, st.integers(1, 99), min_size=1, max_size=4),
+    min_size=1,
+    max_size=5,
+)
+
+
+@given(secrets=PLACED, offset=st.integers(0, 1 << 40))
+def test_blanked_secrets_are_read_back(secrets: PlacedCounts, offset: int) -> None:
+    note = parse((Blanked.of(secrets, offset).text(),))
+    assert isinstance(note, Blanked)
+    assert note.at(offset) == secrets
+
+
+@pytest.mark.parametrize(
+    "redacted",
+    [{}, [1], [{"stream": -1}], [{"stream": 0, "where": 1, "name": "a", "count": 1}], None],
+)
+def test_other_values_of_blanked_secrets_are_ignored(redacted: object) -> None:
+    assert parse((f"x\n{json.dumps({'sslsniff': 1, 'redacted': redacted})}",)) is None

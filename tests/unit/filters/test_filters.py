@@ -126,6 +126,7 @@ def test_every_operator_of_mitmproxy_is_here_or_told_of() -> None:
         "model",
         "pid",
         "proto",
+        "redacted",
         "size",
         "slow",
         "sql",

@@ -35,6 +35,12 @@ function openDetail(number, neighbours) {
 
 dialog.addEventListener("close", () => history.replaceState(null, "", "#exchanges"));
 
+function secretText(secret) {
+  const pattern = secret.pattern && secret.pattern !== secret.name ? ` (${secret.pattern})` : "";
+  const times = secret.count > 1 ? `, ${secret.count} times` : "";
+  return `${secret.where}: ${secret.name}${secret.fingerprint ? ` #${secret.fingerprint}` : ""}${pattern}${times}`;
+}
+
 function exchangeFacts(exchange, head) {
   const connection = exchange.connection;
   const times = [`${duration(exchange.ms)} in all`, exchange.firstByteMs === null ? null : `first byte after ${duration(exchange.firstByteMs)}`];
@@ -46,6 +52,7 @@ function exchangeFacts(exchange, head) {
     ["Error", exchange.error ?? head?.error],
     ["Missing", exchange.missingBytes ? `${size(exchange.missingBytes)} of the bodies were not captured` : null],
     ["Warnings", head?.warnings?.join("; ")],
+    ["Redacted", head?.redacted?.map(secretText).join("; ")],
     ["Headers left out", head?.omitted ? `${counted(head.omitted.fields, "field")}, ${size(head.omitted.bytes)}` : null],
     ...statementFacts(head?.db),
     ["gRPC", grpc ? `${grpc.service}/${grpc.method}: ${grpc.status_name ?? "?"} ${grpc.message ?? ""}` : null],

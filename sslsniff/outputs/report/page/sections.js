@@ -49,6 +49,7 @@ function summarySection() {
     total.model_calls ? figure("Model calls", total.model_calls.toLocaleString("en")) : null,
     total.model_calls ? figure("Tokens in, out", tokensOf(total, `${total.input_tokens.toLocaleString("en")}, ${total.output_tokens.toLocaleString("en")}`)) : null,
     total.cost !== null ? figure("Cost of model calls", costOf(total)) : null,
+    summary?.secrets ? figure("Redacted secrets", summary.secrets.toLocaleString("en")) : null,
     lost === null ? null : figure("Bytes lost", lost.toLocaleString("en"), lost > 0),
     summary?.not_probed?.length ? figure("Not probed", counted(summary.not_probed.length, "library", "libraries"), true) : null,
   ];
@@ -76,6 +77,31 @@ function handshakesSection() {
       { title: "Server", value: (row) => row.server },
       { title: "Server name", value: (row) => row.name },
       { title: "Why", kind: "wide", value: (row) => row.text },
+      { title: "First", kind: "nowrap", value: (row) => row.first_us, show: (row) => timeOfDay(row.first_us) },
+      { title: "Last", kind: "nowrap", value: (row) => row.last_us, show: (row) => timeOfDay(row.last_us) },
+    ],
+  }), more];
+}
+
+function secretsSection() {
+  const { rows, left_out: leftOut } = capture.secrets;
+  if (!rows.length) return null;
+  const blanked = d3.sum(rows, (row) => row.count) + leftOut;
+  const more = leftOut ? element("p", { class: "note" }, `${counted(leftOut, "secret")} more, in other places, are not listed.`) : null;
+  return [element("p", { class: "note" }, "Rows with the same fingerprint are of the same secret. Fingerprints of two captures cannot be compared."), sortableTable({
+    caption: counted(blanked, "secret"),
+    rows,
+    columns: [
+      { title: "Name", value: (row) => row.name },
+      { title: "Pattern", value: (row) => row.pattern },
+      { title: "Fingerprint", kind: "nowrap", value: (row) => row.fingerprint },
+      { title: "Rows with it", kind: "number", value: (row) => row.places },
+      { title: "Where", kind: "nowrap", value: (row) => row.where },
+      { title: "Process", value: (row) => row.process },
+      { title: "Side", value: (row) => row.role },
+      { title: "Server", value: (row) => row.server },
+      { title: "Host", value: (row) => row.host },
+      { title: "Secrets", kind: "number", value: (row) => row.count, show: (row) => row.count.toLocaleString("en") },
       { title: "First", kind: "nowrap", value: (row) => row.first_us, show: (row) => timeOfDay(row.first_us) },
       { title: "Last", kind: "nowrap", value: (row) => row.last_us, show: (row) => timeOfDay(row.last_us) },
     ],
@@ -233,6 +259,7 @@ const SECTIONS = [
   ["groups", "Statistics", groupsSection],
   ["latency", "Latency", latencySection],
   ["sizes", "Sizes", sizesSection],
+  ["secrets", "Redacted secrets", secretsSection],
   ["exchanges", "Exchanges", exchangesSection],
   ["ledger", "What is missing", ledgerSection],
 ];
