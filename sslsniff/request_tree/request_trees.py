@@ -16,7 +16,7 @@ An exchange waits ``WAIT_NS`` for the end of one that it belongs to, and is then
 waits for the response that its goroutine may write.
 
 Memory: exchanges that wait, ``MOST_WAITING`` and ``MOST_WAITING_BYTES`` at most, then the oldest
-are shown early; and half a kilobyte for each of the ``MOST_REMEMBERED`` that were shown within
+are shown early; and a kilobyte for each of the ``MOST_REMEMBERED`` that were shown within
 ``REMEMBER_NS``. What began before one of those that were forgotten ended is not joined by an id, as
 one of these might fit, too.
 """
@@ -37,9 +37,9 @@ from sslsniff.request_tree.tree_node import TreeNode, digest_of
 SETTLE_NS = 100_000_000
 WAIT_NS = 10_000_000_000
 REMEMBER_NS = 60_000_000_000
-MOST_WAITING = 20_000
-MOST_WAITING_BYTES = 64 << 20
-MOST_REMEMBERED = 50_000
+MOST_WAITING = 10_000
+MOST_WAITING_BYTES = 32 << 20
+MOST_REMEMBERED = 20_000
 
 _HEAD_BYTES = 2000
 """About the memory of an exchange without its bodies."""
@@ -48,8 +48,8 @@ _HEAD_BYTES = 2000
 class RequestTrees:
     """Calls ``show`` with the exchanges of each tree in order, the first one of the request first.
 
-    ``tasks``: what is known of goroutines; None: nothing.
-    Their ``tree`` is set. ``counts``: what was joined so far.
+    Their ``tree`` is set. ``tasks``: what is known of goroutines; None: nothing. ``counts``: what
+    was joined so far.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class RequestTrees:
         while joined and joined[0][0] <= now_ns:
             self._show_or_wait(*joined.popleft())
         while late and late[0][0] <= now_ns:
-            self._show_tree(late.popleft()[1])
+            self._show_tree(_first_of(late.popleft()[1]))
         while shown and (len(shown) > MOST_REMEMBERED or now_ns - shown[0].ended_ns > REMEMBER_NS):
             self._forget(shown.popleft())
 
@@ -223,7 +223,7 @@ class RequestTrees:
         nodes = [*_in_order(first)]
         exchanges = [node.exchange for node in nodes if node.exchange is not None]
         for node in nodes:
-            node.members, node.tree = exchanges, self.counts.trees
+            node.members, node.tree_number = exchanges, self.counts.trees
             node.other_end = node.served.exchange if node.served is not None else None
         self._show(exchanges)
         for node in nodes:
