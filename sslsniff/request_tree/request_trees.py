@@ -24,6 +24,7 @@ one of these might fit, too.
 from collections import deque
 from collections.abc import Callable, Iterator
 
+from sslsniff.core.exchanges.open_exchange import head_bytes
 from sslsniff.core.model import Connection, Exchange
 from sslsniff.core.sink import TreeCounts
 from sslsniff.core.tree_place import CONNECTION, GOROUTINE
@@ -41,8 +42,8 @@ MOST_WAITING = 10_000
 MOST_WAITING_BYTES = 32 << 20
 MOST_REMEMBERED = 20_000
 
-_HEAD_BYTES = 2000
-"""About the memory of an exchange without its bodies."""
+_EXCHANGE_BYTES = 1000
+"""About the memory of an exchange without its heads and bodies."""
 
 
 class RequestTrees:
@@ -269,8 +270,8 @@ def _in_order(first: TreeNode) -> Iterator[TreeNode]:
 
 
 def _held_bytes(exchange: Exchange) -> int:
-    request, response = exchange.request, exchange.response
-    bodies = (len(request.body.data) if request else 0) + (
-        len(response.body.data) if response else 0
-    )
-    return _HEAD_BYTES + bodies
+    size = _EXCHANGE_BYTES
+    for message in (exchange.request, exchange.response):
+        if message is not None:
+            size += len(message.body.data) + head_bytes(message.headers)
+    return size if exchange.statement is None else size + exchange.statement.held_bytes

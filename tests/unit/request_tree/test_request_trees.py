@@ -243,6 +243,13 @@ class TestWaiting:
         trees.finish()
         assert len(shown) == 10
 
+    def test_at_most_so_many_bytes_wait(self) -> None:
+        trees, shown = self.shown()
+        for number in range(10):
+            large = statement(end_of(APP, CLIENT, 1000), number, number, "x" * (10 << 20))
+            trees.end(large)
+        assert len(shown) == 7
+
     def test_what_was_forgotten_may_fit_as_well(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(request_trees, "MOST_REMEMBERED", 1)
         trees, _ = self.shown()
