@@ -17,20 +17,25 @@ GOROUTINE = "goroutine"
 class TreePlace:
     """The place of an exchange in a tree. Exchanges of a tree come one after the other.
 
-    ``id``: that of the exchange, the id of its connection and a running number. ``tree``: the
-    number of the tree.
+    ``id``: that of the exchange, the id of its connection and a running number.
     ``parent``: the id of the exchange that it belongs to; ``evidence``: what proves that:
     ``CONNECTION``, ``GOROUTINE``, or the name of the header field with the id that both have.
     ``depth``: how far it is below the first of its tree. ``other_end``: the same exchange as the
     server at the other end of the connection saw it. ``is_other_end``: this is that server's view.
-    ``members``: all exchanges of the tree, in their order, this one, too.
+    ``members``: all exchanges of the tree, in their order, this one, too; empty but while sinks
+    handle them. ``tree_number``: another one for each tree.
     """
 
     id: str
     parent: str | None = None
     evidence: str | None = None
-    tree: int = 0
+    tree_number: int = 0
     depth: int = 0
     other_end: "Exchange | None" = None
     is_other_end: bool = False
     members: "Sequence[Exchange]" = ()
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the place is known now: also sinks that get no trees see this object."""
+        return bool(self.members)

@@ -12,7 +12,8 @@ An exchange that a server saw is the one that its client saw
   each response before its next request, the request that the server reads at a time is that of the
   first response that ends at its client after this time.
 
-Requests and statements must be equal in all cases.
+In all cases requests and statements must be equal, as far as they are known, and on one machine
+both views must overlap.
 """
 
 from dataclasses import dataclass, field
@@ -108,11 +109,7 @@ class ConnectionEnds:
         if end is None or peer is None:
             return None
         found = _same_place(served, end, peer)
-        if found is None:
-            return None
-        if served.digest is not None and found.digest is not None:
-            return found if served.digest == found.digest else None
-        return found
+        return found if found is not None and _is_same(served, found) else None
 
     def _note_addresses(self, end: ConnectionEnd) -> None:
         connection = end.connection
@@ -156,6 +153,15 @@ class ConnectionEnds:
             and _is_one_network(each.connection.process, end.connection.process, local)
         ]
         return fitting[0] if len(fitting) == 1 else None
+
+
+def _is_same(served: TreeNode, found: TreeNode) -> bool:
+    """Say whether two exchanges may be one: equal, as far as known, and at the same time."""
+    if served.process[0] == found.process[0] and not (
+        found.started_ns <= served.ended_ns and served.started_ns <= found.ended_ns
+    ):
+        return False
+    return None in (served.digest, found.digest) or served.digest == found.digest
 
 
 def _same_place(served: TreeNode, end: ConnectionEnd, peer: ConnectionEnd) -> TreeNode | None:

@@ -16,7 +16,7 @@ An exchange waits ``WAIT_NS`` for the end of one that it belongs to, and is then
 waits for the response that its goroutine may write.
 
 Memory: exchanges that wait, ``MOST_WAITING`` and ``MOST_WAITING_BYTES`` at most, then the oldest
-are shown early; and half a kilobyte for each of the ``MOST_REMEMBERED`` that were shown within
+are shown early; and a kilobyte for each of the ``MOST_REMEMBERED`` that were shown within
 ``REMEMBER_NS``. What began before one of those that were forgotten ended is not joined by an id, as
 one of these might fit, too.
 """
@@ -24,6 +24,7 @@ one of these might fit, too.
 from collections import deque
 from collections.abc import Callable, Iterator
 
+from sslsniff.core.exchanges.open_exchange import head_bytes
 from sslsniff.core.model import Connection, Exchange
 from sslsniff.core.sink import TreeCounts
 from sslsniff.core.tree_place import CONNECTION, GOROUTINE
@@ -37,19 +38,19 @@ from sslsniff.request_tree.tree_node import TreeNode, digest_of
 SETTLE_NS = 100_000_000
 WAIT_NS = 10_000_000_000
 REMEMBER_NS = 60_000_000_000
-MOST_WAITING = 20_000
-MOST_WAITING_BYTES = 64 << 20
-MOST_REMEMBERED = 50_000
+MOST_WAITING = 10_000
+MOST_WAITING_BYTES = 32 << 20
+MOST_REMEMBERED = 20_000
 
-_HEAD_BYTES = 2000
-"""About the memory of an exchange without its bodies."""
+_EXCHANGE_BYTES = 1000
+"""About the memory of an exchange without its heads and bodies."""
 
 
 class RequestTrees:
     """Calls ``show`` with the exchanges of each tree in order, the first one of the request first.
 
-    ``tasks``: what is known of goroutines; None: nothing.
-    Their ``tree`` is set. ``counts``: what was joined so far.
+    Their ``tree`` is set. ``tasks``: what is known of goroutines; None: nothing. ``counts``: what
+    was joined so far.
     """
 
     def __init__(
@@ -137,7 +138,7 @@ class RequestTrees:
         while joined and joined[0][0] <= now_ns:
             self._show_or_wait(*joined.popleft())
         while late and late[0][0] <= now_ns:
-            self._show_tree(late.popleft()[1])
+            self._show_tree(_first_of(late.popleft()[1]))
         while shown and (len(shown) > MOST_REMEMBERED or now_ns - shown[0].ended_ns > REMEMBER_NS):
             self._forget(shown.popleft())
 
@@ -223,7 +224,7 @@ class RequestTrees:
         nodes = [*_in_order(first)]
         exchanges = [node.exchange for node in nodes if node.exchange is not None]
         for node in nodes:
-            node.members, node.tree = exchanges, self.counts.trees
+            node.members, node.tree_number = exchanges, self.counts.trees
             node.other_end = node.served.exchange if node.served is not None else None
         self._show(exchanges)
         for node in nodes:
@@ -269,8 +270,8 @@ def _in_order(first: TreeNode) -> Iterator[TreeNode]:
 
 
 def _held_bytes(exchange: Exchange) -> int:
-    request, response = exchange.request, exchange.response
-    bodies = (len(request.body.data) if request else 0) + (
-        len(response.body.data) if response else 0
-    )
-    return _HEAD_BYTES + bodies
+    size = _EXCHANGE_BYTES
+    for message in (exchange.request, exchange.response):
+        if message is not None:
+            size += len(message.body.data) + head_bytes(message.headers)
+    return size if exchange.statement is None else size + exchange.statement.held_bytes

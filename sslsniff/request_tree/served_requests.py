@@ -5,11 +5,16 @@ It is known only if no other request with this id was open in the process at tha
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from itertools import islice
 
 from sslsniff.request_tree.tree_node import ProcessKey, TreeNode
 
 _MOST_ALIKE = 64
 """Requests of a process with one id that are remembered; if there are more, it is no id."""
+_MOST_PARTLY_SEEN = 256
+"""If a process has more requests that may have ids, any may have it: looking at all takes long."""
+_MOST_READ = 64
+"""So many requests are looked at that a goroutine read last; usually it serves one at a time."""
 
 
 class Unknown(Enum):
@@ -35,7 +40,7 @@ class ServedRequests:
     def __init__(self) -> None:
         self._by_id: dict[tuple[ProcessKey, str], _Alike] = {}
         self._partly_seen: dict[ProcessKey, dict[int, TreeNode]] = {}
-        self._by_goroutine: dict[tuple[ProcessKey, int], list[TreeNode]] = {}
+        self._by_goroutine: dict[tuple[ProcessKey, int], dict[int, TreeNode]] = {}
 
     def add(self, node: TreeNode) -> None:
         """Add a request that a process serves."""
@@ -47,15 +52,14 @@ class ServedRequests:
                 alike.others += 1
         if node.may_have_more_ids:
             self._partly_seen.setdefault(node.process, {})[id(node)] = node
-
         if node.goroutine:
-            self._by_goroutine.setdefault((node.process, node.goroutine), []).append(node)
+            self._by_goroutine.setdefault((node.process, node.goroutine), {})[id(node)] = node
 
     def forget(self, node: TreeNode) -> None:
         """Forget a request."""
         if node.goroutine:
             read = self._by_goroutine[node.process, node.goroutine]
-            read.remove(node)
+            del read[id(node)]
             if not read:
                 del self._by_goroutine[node.process, node.goroutine]
         for each in _values(node):
@@ -100,15 +104,17 @@ class ServedRequests:
 
         None: there is none, or several.
         """
-        read = self._by_goroutine.get((node.process, node.goroutine), ())
-        found = [each for each in read if each.was_open_at(node.started_ns)]
+        read = self._by_goroutine.get((node.process, node.goroutine), {})
+        before = (each for each in reversed(read.values()) if each.started_ns <= node.started_ns)
+        last = islice(before, _MOST_READ)
+        found = [each for each in last if each.was_open_at(node.started_ns)]
         return found[0] if len(found) == 1 else None
 
     def _may_be_another(self, node: TreeNode, found: TreeNode) -> bool:
         """Say whether a request of which not all was seen may have the id, too."""
-        return any(
-            each is not found and each.was_open_at(node.started_ns)
-            for each in self._partly_seen.get(node.process, {}).values()
+        partly_seen = self._partly_seen.get(node.process, {})
+        return len(partly_seen) > _MOST_PARTLY_SEEN or any(
+            each is not found and each.was_open_at(node.started_ns) for each in partly_seen.values()
         )
 
 

@@ -98,7 +98,10 @@ def digest_of(exchange: Exchange) -> int | None:
     """Return a number that is equal at both ends of a connection; None: not all is known."""
     request, statement = exchange.request, exchange.statement
     if statement is not None:
-        return hash((statement.system, statement.text, repr(statement.parameters)))
+        parameters = [
+            tuple(each) if isinstance(each, list) else each for each in statement.parameters or ()
+        ]
+        return hash((statement.system, statement.text, *parameters))
     if request is None or request.method is None or request.target is None:
         return None
     if any(name is None or value is None for name, value in request.headers):

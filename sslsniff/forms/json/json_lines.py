@@ -139,7 +139,7 @@ class JsonSink(JsonSummary):
             fields["ending"] = ending_object(exchange, exchange.ending)
         if exchange.place is not None:
             fields["place"] = exchange.place
-        if exchange.tree is not None:
+        if exchange.tree is not None and exchange.tree.is_known:
             fields |= _tree_object(exchange.tree)
         if exchange.warnings:
             fields["warnings"] = exchange.warnings

@@ -1,6 +1,7 @@
 """Options: what lines show, for people and as JSON."""
 
 from sslsniff.destinations.options import OUTPUT
+from sslsniff.request_tree.options import TREE
 from sslsniff.settings import values
 from sslsniff.settings.asked import Asked
 from sslsniff.settings.option import counted, flag, repeated, value
@@ -39,5 +40,5 @@ def hexdump_is_text(asked: Asked) -> str | None:
 
 
 SHOWN = (VERBOSE, JSON, CHUNKS, FRAMES, STREAM, PROTO_SET, HEXDUMP)
-ASKED_FOR = (JSON, FRAMES, CHUNKS, HEXDUMP, VERBOSE, OUTPUT, PRINT)
+ASKED_FOR = (JSON, FRAMES, CHUNKS, HEXDUMP, VERBOSE, OUTPUT, PRINT, TREE)
 """Options that ask for lines beside other outputs."""

@@ -212,7 +212,8 @@ def _row(exchange: Exchange, outcome: Outcome) -> list[object]:
             call.run and [*call.run[:2], call.run.tools, _microseconds(call.run.tools_ns)],
         ],
         exchange.statement is not None,
-        exchange.tree and [exchange.tree.tree, exchange.tree.depth, exchange.tree.is_other_end],
+        exchange.tree
+        and [exchange.tree.tree_number, exchange.tree.depth, exchange.tree.is_other_end],
     ]
 
 

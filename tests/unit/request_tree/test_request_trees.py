@@ -243,6 +243,13 @@ class TestWaiting:
         trees.finish()
         assert len(shown) == 10
 
+    def test_at_most_so_many_bytes_wait(self) -> None:
+        trees, shown = self.shown()
+        for number in range(10):
+            large = statement(end_of(APP, CLIENT, 1000), number, number, "x" * (10 << 20))
+            trees.end(large)
+        assert len(shown) == 7
+
     def test_what_was_forgotten_may_fit_as_well(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(request_trees, "MOST_REMEMBERED", 1)
         trees, _ = self.shown()
@@ -316,3 +323,23 @@ class TestGoroutines:
         for each in (data, data, data._replace(task=8)):
             tasks.note(each, APP)
         assert tasks.goroutine(APP, START_NS) == 0
+
+
+def test_numbers_that_do_not_fit_the_times_prove_nothing() -> None:
+    client, server = end_of(NGINX, CLIENT, 2000), end_of(APP, SERVER, 2000)
+    asked = [exchange(client, 10 * each, 10 * each + 9) for each in range(3)]
+    # What the server's view lacks was lost without a word.
+    served = [exchange(server, 10 * each + 1, 10 * each + 8) for each in range(1, 3)]
+    assert not joined([*asked, *served])[0]
+
+
+def test_one_goroutine_with_many_requests() -> None:
+    tasks = TaskNotes()
+    served = [exchange(end_of(APP, SERVER, 1), 2 * each, 2 * each + 1) for each in range(500)]
+    for each in served:
+        for time_ns in (each.started_ns, each.first_byte_ns or 0):
+            tasks.note(Data(time_ns, 1, 1, Direction.READ, 0, 1, b"x", task=7), APP)
+    asked = exchange(end_of(APP, CLIENT, 2000), 500.5, 500.7)
+    tasks.note(Data(asked.started_ns, 1, 1, Direction.WRITE, 0, 1, b"x", task=7), APP)
+    edges, _, _ = joined([*served, asked], tasks)
+    assert edges == {(id_of(asked), id_of(served[250]), "goroutine")}

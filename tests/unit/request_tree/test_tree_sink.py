@@ -109,3 +109,11 @@ def test_what_is_shown_apart_says_what_it_is_part_of() -> None:
     sink.exchange(made[1])
     sink.tick((made[1].ended_ns or 0) + 20_000_000_000)
     assert text.getvalue().endswith(f"(part of {id_of(made[0])}, shown apart)\n")
+
+
+def test_a_sink_without_trees_shows_nothing_of_them() -> None:
+    written, (front, *_) = io.BytesIO(), order()
+    with_trees = TreeSink([Sink()])
+    with_trees.began(front)
+    JsonSink(written).exchange(front)
+    assert "parent" not in json.loads(written.getvalue())
