@@ -19,12 +19,12 @@ from sslsniff.forms.text import pieces
 from sslsniff.outputs.report.connection_objects import stall_object
 from sslsniff.outputs.report.details import Details, cut
 from sslsniff.outputs.report.failed_handshakes import FailedHandshakes
-from sslsniff.outputs.report.group_changes import BY, changes_object, raw_paths_object
+from sslsniff.outputs.report.group_changes import BY, changes_object, lines_by, raw_paths_object
 from sslsniff.outputs.report.group_objects import group_objects, total_object
 from sslsniff.outputs.report.kept_exchanges import KeptExchanges
 from sslsniff.outputs.report.page_file import PageFile
 from sslsniff.outputs.report.page_source import page
-from sslsniff.statistics.groups import MOST_LINES, Groups
+from sslsniff.statistics.groups import Groups
 from sslsniff.statistics.outcome import Outcome
 
 Object = dict[str, Any]
@@ -73,7 +73,7 @@ class ReportSink(Sink):
         self._details = Details(body_bytes)
         self._kept = KeptExchanges(most_bytes)
         self._groups = {name: Groups((name,), _MOST_GROUPS) for name in _GROUPINGS}
-        self._over_time = Groups(BY, most_lines=MOST_LINES, has_raw_paths=True)
+        self._over_time = lines_by(BY)
         self._stalls: OrderedDict[tuple[object, ...], Object] = OrderedDict()
         self._stalls_left_out = 0
         self._undecoded: dict[str, list[int]] = {}
