@@ -52,7 +52,11 @@ def raw_path(target: str | None) -> str | None:
 
     It is cut in its middle to 160 characters. None if there is no target.
     """
-    return shortened(_path(target)) if target else None
+    if not target:
+        return None
+    if target[0] == "/" and "?" not in target and len(target) <= _MOST_CHARACTERS:
+        return target  # most are so
+    return shortened(_path(target))
 
 
 def shortened(text: str) -> str:

@@ -1,5 +1,6 @@
 """Turns what changed over time, and raw paths, into objects for the report's page."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from sslsniff.statistics.changed_groups import (
@@ -10,8 +11,8 @@ from sslsniff.statistics.changed_groups import (
     unsearched,
 )
 from sslsniff.statistics.changes import ERRORS, QUANTILES
-from sslsniff.statistics.groups import MOST_LINES, Group, Groups
-from sslsniff.statistics.time_lines import Slice, TimeLine, quantile
+from sslsniff.statistics.groups import MOST_LINES, Group, Groups, LineGroup
+from sslsniff.statistics.time_lines import Slice, TimeLine, joined, quantile
 
 Object = dict[str, Any]
 
@@ -28,12 +29,17 @@ _MOST_RAW_PATHS = 10
 """Raw paths that a row of the table of paths opens to."""
 
 
+def lines_by(by: Sequence[str]) -> Groups:
+    """Return groups of which only time lines and raw paths are known."""
+    return Groups(by, most_lines=MOST_LINES, has_raw_paths=True, kind=LineGroup)
+
+
 def changes_object(groups: Groups) -> Object:
     """Return what the page says of changes in ``groups``, which are by ``BY``."""
     found = changed_groups(groups)
     said = most_certain(found, _MOST_CHANGES)
     lined = [group for group in searched_groups(groups) if group.line and group.line.slices()]
-    lined.sort(key=lambda group: -(group.total.quantile(0.99) or 0))
+    lined.sort(key=lambda group: -_slowest(group.line))
     drawn = [*dict.fromkeys([*(each.group for each in said), *lined])][:_MOST_DRAWN]
     return {
         "said": [_change(each, drawn) for each in said],
@@ -45,7 +51,7 @@ def changes_object(groups: Groups) -> Object:
 
 def raw_paths_object(groups: Groups) -> Object:
     """Return the raw paths of each path pattern of ``groups`` that has several, longest first."""
-    by_path = Groups(("path",), most_lines=MOST_LINES, has_raw_paths=True)
+    by_path = lines_by(("path",))
     by_path.merge(groups)
     return {
         str(group.key[0]): _raw_paths(group)
@@ -71,6 +77,11 @@ def _change(changed: ChangedGroup, drawn: list[Group]) -> Object:
         "cause": change.cause,
         "paths": change.paths,
     }
+
+
+def _slowest(line: TimeLine | None) -> int:
+    """Return the p99 of all exchanges."""
+    return quantile(joined(counted for _, counted in line.slices()), 0.99) or 0 if line else 0
 
 
 def _line(group: Group) -> Object:

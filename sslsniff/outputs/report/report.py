@@ -22,13 +22,13 @@ from sslsniff.forms.text.transactions import idle_session
 from sslsniff.outputs.report.connection_objects import stall_object
 from sslsniff.outputs.report.details import Details, cut
 from sslsniff.outputs.report.failed_handshakes import FailedHandshakes
-from sslsniff.outputs.report.group_changes import BY, changes_object, raw_paths_object
+from sslsniff.outputs.report.group_changes import BY, changes_object, lines_by, raw_paths_object
 from sslsniff.outputs.report.group_objects import group_objects, total_object
 from sslsniff.outputs.report.kept_exchanges import KeptExchanges
 from sslsniff.outputs.report.page_file import PageFile
 from sslsniff.outputs.report.page_source import page
 from sslsniff.outputs.report.redacted_secrets import RedactedSecrets
-from sslsniff.statistics.groups import MOST_LINES, Groups
+from sslsniff.statistics.groups import Groups
 from sslsniff.statistics.hops import HopGroups
 from sslsniff.statistics.outcome import Outcome
 
@@ -81,7 +81,7 @@ class ReportSink(Sink):
         self._kept = KeptExchanges(most_bytes)
         self._hops = {name: HopGroups((name,), _MOST_GROUPS) for name in _OF_HOPS}
         self._groups = {name: Groups((name,), _MOST_GROUPS) for name in _GROUPINGS}
-        self._over_time = Groups(BY, most_lines=MOST_LINES, has_raw_paths=True)
+        self._over_time = lines_by(BY)
         self._stalls: OrderedDict[tuple[object, ...], Object] = OrderedDict()
         self._stalls_left_out = 0
         self._undecoded: dict[str, list[int]] = {}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sslsniff.statistics.path_patterns import MARK, UNKNOWN, path_pattern
+from sslsniff.statistics.path_patterns import MARK, UNKNOWN, path_pattern, raw_path
 from tests.unit.linear import Spent
 
 
@@ -83,3 +83,22 @@ def test_ten_thousand_ids_are_one_pattern() -> None:
     assert {path_pattern(f"/orders/{n}/items/{n * n}") for n in range(10_000)} == {
         "/orders/{}/items/{}"
     }
+
+
+@pytest.mark.parametrize(
+    ("target", "path"),
+    [
+        (None, None),
+        ("", None),
+        ("/orders/1042/items/7", "/orders/1042/items/7"),
+        ("/orders/1042?a=b", "/orders/1042"),
+        ("?a", "/"),
+        ("https://example.org/a/17?b", "/a/17"),
+        ("https://example.org", "/"),
+        ("*", "*"),
+        ("/" + "x" * 300 + "/sku-17", "/" + "x" * 105 + "…" + "x" * 46 + "/sku-17"),
+    ],
+)
+def test_raw_paths(target: str | None, path: str | None) -> None:
+    assert raw_path(target) == path
+    assert len(path or "") <= 160
