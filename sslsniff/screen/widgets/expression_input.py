@@ -36,6 +36,7 @@ _MEANINGS = {
     "pid": "the process's number",
     "proto": "the protocol",
     "q": "no response",
+    "redacted": "a blanked secret, by its name or fingerprint",
     "s": "a response",
     "size": "at least so many bytes of bodies",
     "slow": "took at least so long",
