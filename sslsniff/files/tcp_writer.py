@@ -250,18 +250,19 @@ class SyntheticConnection:
         """Write the end of the connection, which was noticed at ``time_ns``."""
         self.begin()
         ending, role = self._connection.ending, self._connection.role
+        began_ns = time_ns
         if ending is not None and ending.time_ns is not None:
-            time_ns = max(self.last_ns, ending.time_ns)
+            began_ns = max(self.last_ns, min(ending.time_ns, time_ns))
         for direction in DIRECTIONS:
             number, writer = fatal_alert(ending, direction), self._writer_of(direction)
             if number is not None and self._record_bytes and not writer.has_fin:
-                self._alert(writer, time_ns, number)
-        for packet in last_packets(ending, role):
+                self._alert(writer, began_ns, number)
+        for packet, its_ns in zip(last_packets(ending, role), (began_ns, time_ns), strict=False):
             writer = self._writer_of(packet.direction)
             if not packet.flags & FIN:
-                self._control(writer, time_ns, packet.flags, packet.comment)
+                self._control(writer, its_ns, packet.flags, packet.comment)
             elif not writer.has_fin:
-                self._write_fin(writer, time_ns, packet.comment)
+                self._write_fin(writer, its_ns, packet.comment)
 
     def _alert(self, writer: DirectionWriter, time_ns: int, number: int) -> None:
         """Write an alert that the library sent or received."""

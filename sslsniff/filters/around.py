@@ -99,7 +99,10 @@ class AroundSink(Sink):
         self._runs: OrderedDict[int, _Run] = OrderedDict()
         """The runs that wait, by ``id``, the oldest first."""
         self._room_bytes = waiting_bytes
-        self._shown = self._shown_connections = self._shown_bytes = 0
+        self._shown = self._shown_connections = self._closed_bytes = 0
+        """``_closed_bytes``: the plaintext of connections with a match that are closed."""
+        self._matched: dict[str, Connection] = {}
+        """The open connections with a match."""
         self._lost = Loss(LossCause.FILTER, 0, 0)
 
     def decoded_by(self, is_idle: Callable[[Connection], bool]) -> None:
@@ -115,8 +118,6 @@ class AroundSink(Sink):
         watched = self._watched[chunk.connection.id]
         if self._is_idle(chunk.connection):
             self._end_run(watched)
-        if watched.passes:
-            self._shown_bytes += len(chunk.data)
         if chunk.missing or self.wants_plaintext:
             self._pass(chunk.connection, lambda sink: sink.chunk(chunk), len(chunk.data), chunk)
 
@@ -157,7 +158,7 @@ class AroundSink(Sink):
         watched = self._watched[exchange.connection.id]
         is_match = self._expression.matches(exchange)
         if is_match:
-            self._admit(watched)
+            self._admit(exchange.connection, watched)
         if watched.passes:
             self._shown += 1
             watched.after = self._count if is_match else max(0, watched.after - 1)
@@ -186,6 +187,8 @@ class AroundSink(Sink):
         watched = self._watched.pop(connection.id)
         self._forget(watched)
         if watched.opening is None:
+            del self._matched[connection.id]
+            self._closed_bytes += connection.captured_bytes
             self._call(lambda sink: sink.closed(connection, time_ns))
 
     def left_open(self, connection: Connection) -> None:
@@ -196,11 +199,12 @@ class AroundSink(Sink):
     def summary(self, summary: Summary) -> None:
         """See ``Sink``."""
         losses = [*summary.losses, self._lost] if self._lost.events else summary.losses
+        open_bytes = sum(each.captured_bytes for each in self._matched.values())
         shown = replace(
             summary,
             shown=self._shown,
             shown_connections=self._shown_connections,
-            shown_bytes=self._shown_bytes if self.wants_plaintext else None,
+            shown_bytes=self._closed_bytes + open_bytes,
             losses=losses,
         )
         self._call(lambda sink: sink.summary(shown))
@@ -250,13 +254,14 @@ class AroundSink(Sink):
             enough -= watched.before[0].exchanges
             self._release(watched.before.popleft())
 
-    def _admit(self, watched: _Watched) -> None:
+    def _admit(self, connection: Connection, watched: _Watched) -> None:
         """Pass on what waits: an exchange of the present run matched."""
         if watched.passes:
             return
         runs = [*watched.before, *([watched.run] if watched.run is not None else [])]
         if watched.opening is not None:
             self._shown_connections += 1
+            self._matched[connection.id] = connection
             self._call(watched.opening)
             watched.opening = None
         waiting = sum(run.exchanges for run in runs)
@@ -272,7 +277,6 @@ class AroundSink(Sink):
                 self._lost.bytes += gap.missing
                 self._call(lambda sink, gap=gap: sink.chunk(gap))  # type: ignore[misc]
             for hook in run.hooks:
-                self._shown_bytes += len(hook.chunk.data) if hook.chunk is not None else 0
                 self._call(hook.call)
 
     def _drop_oldest(self) -> None:
