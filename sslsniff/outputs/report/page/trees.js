@@ -41,13 +41,13 @@ function slowestChain(tree) {
 }
 
 function treesSection() {
-  const joined = [...new Set(treeOf.values())].filter((tree) => tree.length > 1);
+  const joined = [...new Set(treeOf.values())].filter((tree) => tree.some((row) => row.depth));
   if (!joined.length) return null;
   const longest = d3.sort(joined, (tree) => -(tree[0].ms ?? 0)).slice(0, MOST_TREES);
   const roots = longest.map((tree) => tree[0]);
   const left = joined.length - longest.length;
   return [
-    element("p", { class: "note" }, "Each request with what watched processes did for it. Only what is proved is joined: both ends of a connection, or an id that both have."),
+    element("p", { class: "note" }, "Each request with what watched processes did for it. Only what is proved is joined: the ends of a connection, and requests with an id that a process received."),
     sortableTable({
       caption: counted(joined.length, "request"),
       rows: longest,
