@@ -11,7 +11,7 @@ alert (OpenSSL 3: decode error). Such an alert is no cause: the peer's end came 
 
 import time
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from sslsniff.core.endings import BY_PEER, ConnectionEnding
 from sslsniff.core.events import (
@@ -29,6 +29,7 @@ from sslsniff.core.handshakes import SocketEnding
 from sslsniff.core.model import Direction
 
 _DELAY_S = 0.5
+_MOST_OPEN = 131072
 _NO_ENDING = ConnectionEnding()
 
 
@@ -46,6 +47,14 @@ class _OpenConnection:
         self.ending = _NO_ENDING
 
 
+class _WaitingExit(NamedTuple):
+    """The end of a process, until when it waits, and for the ends of which connections."""
+
+    until_s: float
+    event: Exited
+    connections: set[int]
+
+
 def _known(first: bool | None, later: bool | None) -> bool | None:
     return later if first is None else first
 
@@ -53,8 +62,8 @@ def _known(first: bool | None, later: bool | None) -> bool | None:
 class ConnectionEndings:
     """Adds an ``Ending`` before the event with which a connection, or a direction of it, ends.
 
-    Its events are those of whole connections. Memory: some hundred bytes for each open connection,
-    of which the kernel knows 65,536 at most.
+    Its events are those of whole connections. Memory: some hundred bytes for each of ``_MOST_OPEN``
+    open connections, twice as many as the kernel knows.
     """
 
     def __init__(self) -> None:
@@ -63,7 +72,7 @@ class ConnectionEndings:
         """A socket -> the connection that was found last to use it."""
         self._held: dict[int, tuple[float, Closed]] = {}
         """Connections whose sockets did not end yet -> until when their ends wait."""
-        self._exits: dict[int, tuple[float, Exited]] = {}
+        self._exits: dict[int, _WaitingExit] = {}
         """The same for processes."""
         self._handlers: dict[type, Any] = {
             Opened: self._opened,
@@ -94,8 +103,11 @@ class ConnectionEndings:
             found.ending = found.ending._replace(sent_alert=None)
         if number in self._held:
             yield from self._release(number)
-        elif found.pid in self._exits and not self._waits(found.pid):
-            yield from self._release_exit(found.pid)
+        elif found.pid in self._exits:
+            waiting = self._exits[found.pid]
+            waiting.connections.discard(number)
+            if not waiting.connections:
+                yield from self._release_exit(found.pid)
 
     def alert(self, time_ns: int, connection: int, sent: int | None, received: int | None) -> None:
         """Note a fatal alert on a connection."""
@@ -117,14 +129,20 @@ class ConnectionEndings:
             if not is_over and until_s > now_s:
                 break
             yield from self._release(number)
-        for pid, (until_s, _) in list(self._exits.items()):
-            if is_over or until_s <= now_s:
+        for pid, waiting in list(self._exits.items()):
+            if is_over or waiting.until_s <= now_s:
                 yield from self._release_exit(pid)
 
     def _opened(self, event: Opened) -> Iterator[Event]:
         if event.pid in self._exits:  # its next program, or another process
             yield from self._release_exit(event.pid)
-        self._open.setdefault(event.connection, _OpenConnection(event.pid))
+        if event.connection not in self._open:
+            if len(self._open) >= _MOST_OPEN:  # the kernel evicts connections without a word
+                oldest = next(iter(self._open))
+                if oldest in self._held:
+                    yield from self._release(oldest)
+                self._forget(oldest)
+            self._open[event.connection] = _OpenConnection(event.pid)
         yield event
 
     def _addresses(self, event: Addresses) -> Iterator[Event]:
@@ -166,27 +184,26 @@ class ConnectionEndings:
         yield event
 
     def _exited(self, event: Exited) -> Iterator[Event]:
-        self._exits[event.pid] = time.monotonic() + _DELAY_S, event
-        if not self._waits(event.pid):
+        unknown = {
+            number
+            for number, each in self._open.items()
+            if each.pid == event.pid and each.socket and each.ending.socket is SocketEnding.UNKNOWN
+        }
+        until_s = time.monotonic() + _DELAY_S
+        self._exits[event.pid] = _WaitingExit(until_s, event, unknown)
+        if not unknown:
             yield from self._release_exit(event.pid)
-
-    def _waits(self, pid: int) -> bool:
-        """Return whether the end of a connection of an ended process is not known yet."""
-        return any(
-            each.pid == pid and each.socket and each.ending.socket is SocketEnding.UNKNOWN
-            for each in self._open.values()
-        )
 
     def _release(self, connection: int) -> Iterator[Event]:
         _, closed = self._held.pop(connection)
-        found = self._open[connection]
-        self._forget(connection)
+        found = self._open.pop(connection)
+        self._forget_socket(connection, found)
         if found.ending != _NO_ENDING:
             yield Ending(closed.time_ns, connection, found.ending)
         yield closed
 
     def _release_exit(self, pid: int) -> Iterator[Event]:
-        _, exited = self._exits.pop(pid)
+        exited = self._exits.pop(pid).event
         for number, found in list(self._open.items()):
             if found.pid != pid:
                 continue

@@ -46,6 +46,7 @@ class _WaitingHook:
     call: _Hook
     size: int
     chunk: Chunk | None
+    is_exchange: bool
 
 
 @dataclass(slots=True, eq=False)
@@ -167,9 +168,10 @@ class AroundSink(Sink):
                 self._end_run(watched)
             return
         watched.seen += 1
-        self._pass(exchange.connection, lambda sink: sink.exchange(exchange), _body_bytes(exchange))
-        if watched.run is not None:
-            watched.run.exchanges += 1
+        size = _body_bytes(exchange)
+        self._pass(
+            exchange.connection, lambda sink: sink.exchange(exchange), size, is_exchange=True
+        )
         if not self.wants_plaintext:  # chunks may take the fast path
             self._end_run(watched)
 
@@ -222,7 +224,13 @@ class AroundSink(Sink):
             hook(sink)
 
     def _pass(
-        self, connection: Connection, hook: _Hook, size: int, chunk: Chunk | None = None
+        self,
+        connection: Connection,
+        hook: _Hook,
+        size: int,
+        chunk: Chunk | None = None,
+        *,
+        is_exchange: bool = False,
     ) -> None:
         """Pass ``hook`` on with its run, or let it wait."""
         watched = self._watched[connection.id]
@@ -235,7 +243,8 @@ class AroundSink(Sink):
             self._runs[id(run)] = run
             self._room_bytes -= run.size
         hook_bytes = size + _HOOK_BYTES
-        run.hooks.append(_WaitingHook(hook, hook_bytes, chunk))
+        run.hooks.append(_WaitingHook(hook, hook_bytes, chunk, is_exchange))
+        run.exchanges += is_exchange
         run.size += hook_bytes
         self._room_bytes -= hook_bytes
         while self._room_bytes < 0:
@@ -288,9 +297,11 @@ class AroundSink(Sink):
             self._release(run)
             return
         if not run.hooks:
-            self._runs.move_to_end(id(run))
+            watched.run = None
+            self._release(run)
             return
         hook = run.hooks.popleft()
+        run.exchanges -= hook.is_exchange
         run.size -= hook.size
         self._room_bytes += hook.size
         chunk = hook.chunk

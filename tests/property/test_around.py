@@ -118,3 +118,14 @@ def test_a_large_transfer_that_fails_has_its_end() -> None:
     assert passed.seen.targets == ["/large"]
     [loss] = passed.seen.totals.losses
     assert 700_000 < loss.bytes < 1_000_000
+
+
+def test_many_connections_share_the_room() -> None:
+    passed = Passed(3, waiting_bytes=100_000)
+    for connection in range(1, 300):
+        passed.open(connection)
+        passed.send(connection, [(WRITE, get("/begun")[:20])])
+    for connection in (1, 299):
+        passed.send(connection, [(WRITE, get("/begun")[20:]), (READ, answer(b"x", "500 No"))])
+    passed.finish()
+    assert passed.seen.targets == ["/begun"] * 2
