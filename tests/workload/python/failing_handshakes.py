@@ -54,6 +54,7 @@ def answer(kind: str, connection: socket.socket, context: ssl.SSLContext) -> Non
     if kind in ("reset", "timeout", "plaintext"):
         hello = connection.recv(65536)
         if kind == "timeout":
+            connection.settimeout(None)
             connection.recv(1)  # until the client goes
         elif hello.startswith(b"\x16"):
             if kind == "reset":
