@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from sslsniff.statistics.changes import Change, find_changes
 from sslsniff.statistics.raw_paths import RawPath
 from sslsniff.statistics.time_lines import TimeLine
-from tests.unit.statistics.outcomes import outcome
+from tests.workload.outcomes import outcome
 
 _START_NS = 1_800_000_000 * 10**9
 _SPAN_S = 300.0

@@ -1,8 +1,9 @@
 """The type of what a TLS library's own error says of a handshake that it gave up."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from sslsniff.decoders.messages import Side
+if TYPE_CHECKING:  # workers that plan probes import this module, and no decoder
+    from sslsniff.decoders.messages import Side
 
 
 class LibraryFailure(NamedTuple):
@@ -17,7 +18,7 @@ class LibraryFailure(NamedTuple):
     kind: str | None = None
     text: str | None = None
     received_alert: int | None = None
-    role: Side | None = None
+    role: "Side | None" = None
 
 
 def received(alert: int, _verified: int | None) -> LibraryFailure:

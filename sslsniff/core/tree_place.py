@@ -2,10 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from sslsniff.core.model import Exchange
+from typing import Any
 
 CONNECTION = "connection"
 """The evidence that an exchange is one of the other end of its connection."""
@@ -23,7 +20,8 @@ class TreePlace:
     ``depth``: how far it is below the first of its tree. ``other_end``: the same exchange as the
     server at the other end of the connection saw it. ``is_other_end``: this is that server's view.
     ``members``: all exchanges of the tree, in their order, this one, too; empty but while sinks
-    handle them. ``tree_number``: another one for each tree.
+    handle them. ``tree_number``: another one for each tree. An ``Exchange`` has a place, so these
+    two have no type here: the modules would import each other.
     """
 
     id: str
@@ -31,9 +29,9 @@ class TreePlace:
     evidence: str | None = None
     tree_number: int = 0
     depth: int = 0
-    other_end: "Exchange | None" = None
+    other_end: Any = None
     is_other_end: bool = False
-    members: "Sequence[Exchange]" = ()
+    members: Sequence[Any] = ()
 
     @property
     def is_known(self) -> bool:

@@ -1,6 +1,6 @@
 """Writes the packets of one direction of a synthetic connection: see ``tcp_writer``."""
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from sslsniff.core.fast_path import HEAD_OF_DATA
 from sslsniff.core.model import Direction
@@ -10,9 +10,6 @@ from sslsniff.files.packets import ACK
 from sslsniff.files.packing import KEPT_TEMPLATES, Endpoint, Template
 from sslsniff.files.pcap import PacketWriter
 
-if TYPE_CHECKING:
-    from sslsniff.files.tcp_writer import SyntheticConnection
-
 SEGMENT_BYTES = null_tls.LARGEST_RECORD_BYTES
 """Most plaintext in a packet."""
 
@@ -20,6 +17,26 @@ SEARCHED_PACKETS = 8
 """In so many packets the start of a message is searched for, after the sides take turns."""
 
 _TIME = 5  # the index of the time among the fields of HEAD_OF_DATA
+
+
+class PacketConnection(Protocol):
+    """The connection of two directions: see ``tcp_writer.SyntheticConnection``."""
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether its next packet comes into another file than its last."""
+
+    def enter_file(self, time_ns: int) -> None:
+        """Go on in another file."""
+
+    def prepare(self, writer: "DirectionWriter", time_ns: int, data: bytes | memoryview) -> None:
+        """Prepare a packet that begins with ``data``."""
+
+    def template(self, writer: "DirectionWriter", tid: int) -> Template:
+        """Return the template of packets with a thread's plaintext."""
+
+    def control_template(self, writer: "DirectionWriter", flags: int) -> Template:
+        """Return the template of a packet without data."""
 
 
 class DirectionWriter:
@@ -46,7 +63,7 @@ class DirectionWriter:
 
     def __init__(
         self,
-        connection: "SyntheticConnection",
+        connection: PacketConnection,
         direction: Direction,
         packet_writer: PacketWriter,
         state: Endpoint,

@@ -16,50 +16,13 @@ In all cases requests and statements must be equal, as far as they are known, an
 both views must overlap.
 """
 
-from dataclasses import dataclass, field
 from itertools import islice
 
 from sslsniff.core.model import Address, Connection, Process
 from sslsniff.decoders.messages import Side
-from sslsniff.request_tree.tree_node import FOREVER_NS, TreeNode
-
-_Addresses = tuple[Address, Address]
-"""Those of the client and of the server."""
+from sslsniff.request_tree.tree_node import FOREVER_NS, Addresses, ConnectionEnd, TreeNode
 
 _MOST_LOOKED_AT = 64
-
-
-@dataclass(slots=True, eq=False)
-class ConnectionEnd:
-    """A connection as one of its ends sees it.
-
-    ``nodes``: by their HTTP/2 streams, else by their running numbers, which begin at ``first`` and
-    end at ``count``. ``addresses``: those under which it is known.
-    """
-
-    connection: Connection
-    nodes: dict[int, TreeNode] = field(default_factory=dict)
-    addresses: _Addresses | None = None
-    first: int = 1
-    count: int = 0
-    closed_ns: int = FOREVER_NS
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether all of it was seen, and decoded."""
-        connection = self.connection
-        return (
-            connection.from_start
-            and not connection.missing
-            and not connection.evictions
-            and not connection.left_out
-        )
-
-    def forget(self, node: TreeNode) -> None:
-        """Forget an exchange."""
-        self.nodes.pop(node.key, None)
-        while self.first <= self.count and self.first not in self.nodes:
-            self.first += 1
 
 
 class ConnectionEnds:
@@ -67,7 +30,7 @@ class ConnectionEnds:
 
     def __init__(self) -> None:
         self._ends: dict[str, ConnectionEnd] = {}
-        self._clients: dict[_Addresses, list[ConnectionEnd]] = {}
+        self._clients: dict[Addresses, list[ConnectionEnd]] = {}
         self._unknown: dict[str, ConnectionEnd] = {}
         """Clients' ends whose addresses are not known yet, by the ids of their connections."""
 

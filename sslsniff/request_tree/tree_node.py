@@ -1,19 +1,18 @@
 """An exchange as the tree of requests knows it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 
-from sslsniff.core.model import Exchange
+from sslsniff.core.model import Address, Connection, Exchange
 from sslsniff.core.tree_place import TreePlace
 from sslsniff.decoders.messages import Side
 from sslsniff.request_tree.request_ids import RequestId
 
-if TYPE_CHECKING:
-    from sslsniff.request_tree.connection_ends import ConnectionEnd
-
 ProcessKey = tuple[str | None, int]
 """The machine, None if it is this one, and the number of the process."""
+
+Addresses = tuple[Address, Address]
+"""Those of the client and of the server."""
 
 FOREVER_NS = 1 << 63
 
@@ -107,3 +106,36 @@ def digest_of(exchange: Exchange) -> int | None:
     if any(name is None or value is None for name, value in request.headers):
         return None
     return hash((request.method, request.target, request.authority, tuple(request.headers)))
+
+
+@dataclass(slots=True, eq=False)
+class ConnectionEnd:
+    """A connection as one of its ends sees it.
+
+    ``nodes``: by their HTTP/2 streams, else by their running numbers, which begin at ``first`` and
+    end at ``count``. ``addresses``: those under which it is known.
+    """
+
+    connection: Connection
+    nodes: dict[int, TreeNode] = field(default_factory=dict)
+    addresses: Addresses | None = None
+    first: int = 1
+    count: int = 0
+    closed_ns: int = FOREVER_NS
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of it was seen, and decoded."""
+        connection = self.connection
+        return (
+            connection.from_start
+            and not connection.missing
+            and not connection.evictions
+            and not connection.left_out
+        )
+
+    def forget(self, node: TreeNode) -> None:
+        """Forget an exchange."""
+        self.nodes.pop(node.key, None)
+        while self.first <= self.count and self.first not in self.nodes:
+            self.first += 1

@@ -220,11 +220,13 @@ class Outcome(NamedTuple):
             path=_pattern(statement, rpc, line["comm"], server)
             or path_pattern(request["target"] if request else None),
             method=_cut(
-                _first(
-                    rpc and rpc.method,
-                    statement and operation_of(statement),
-                    request and request["method"],
-                )
+                operation_of(statement)
+                if statement
+                else rpc.method
+                if rpc
+                else request["method"]
+                if request
+                else None
             ),
             status=status,
             protocol=line["protocol"][:_MOST_CHARACTERS],

@@ -4,7 +4,6 @@ The texts are those of BoringSSL's names. AWS-LC has the same numbers.
 """
 
 from sslsniff.core.library_failure import LibraryFailure
-from sslsniff.decoders.messages import Side
 
 _ALERTS = range(1000, 1256)
 """SSL_AD_REASON_OFFSET and the number of an alert that was received."""
@@ -39,5 +38,7 @@ def failure(error: int, reason: int | None) -> LibraryFailure:
             return LibraryFailure(received_alert=number - _ALERTS.start)
     if not reason:
         return LibraryFailure()
+    from sslsniff.decoders.messages import Side  # not where probes are planned
+
     kind, text = REASONS.get(reason, (None, f"reason {reason}"))
     return LibraryFailure(kind, text, role=Side.SERVER if reason in _OF_SERVERS else None)

@@ -4,7 +4,6 @@ The texts are those of OpenSSL itself; tests compare them with the installed lib
 """
 
 from sslsniff.core.library_failure import LibraryFailure
-from sslsniff.decoders.messages import Side
 
 _ALERTS = range(1000, 1256)
 """SSL_AD_REASON_OFFSET and the number of an alert that was received."""
@@ -80,6 +79,8 @@ def failure(error: int, verified: int | None) -> LibraryFailure:
     if error in (_NONE, _VERIFY_FAILED) and verified in VERIFICATION:
         return LibraryFailure(*VERIFICATION[verified])
     if error in REASONS:
+        from sslsniff.decoders.messages import Side  # not where probes are planned
+
         role = Side.SERVER if error in _OF_SERVERS else None
         return LibraryFailure(*REASONS[error], role=role)
     return LibraryFailure(text=f"reason {error}" if error else None)

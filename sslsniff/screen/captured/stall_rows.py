@@ -1,12 +1,9 @@
 """Stores the flow-control stalls of connections, as far as diagrams and lists show them."""
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from sslsniff.screen.captured.rebuilt_exchanges import nanoseconds
-
-if TYPE_CHECKING:
-    from sslsniff.screen.captured.capture_rows import ConnectionRow
 
 Object = dict[str, Any]
 
@@ -35,14 +32,22 @@ class StallRow(NamedTuple):
         return (self.until_ns - self.since_ns) / 1e6
 
 
+class StalledConnection(Protocol):
+    """A connection with its stalls and the time of the longest: ``capture_rows.ConnectionRow``."""
+
+    role: str
+    stalls: deque[StallRow]
+    stalled_ms: float
+
+
 class StallStore:
     """Gives each connection its ``stalls``, in bounded memory; counts those with long ones."""
 
     def __init__(self) -> None:
         self.stalled_connections = 0
-        self._order: deque[ConnectionRow] = deque()
+        self._order: deque[StalledConnection] = deque()
 
-    def add(self, connection: "ConnectionRow", shown: Object) -> None:
+    def add(self, connection: StalledConnection, shown: Object) -> None:
         """Store what a ``wait`` line says; it replaces what was said of a stall that lasted."""
         until_ns = nanoseconds(shown["time"])
         waited_ms = shown["waited_ms"]

@@ -14,7 +14,7 @@ from sslsniff.statistics.time_lines import TimeLine
 from tests.unit.screen.captured_lines import lines_of
 from tests.unit.screen.keyboard import Keyboard
 from tests.unit.slow_path import SLOW_PATH, write_slow_path
-from tests.unit.statistics.outcomes import START_NS, outcome
+from tests.workload.outcomes import START_NS, outcome
 
 COLUMNS = 80
 

@@ -9,7 +9,7 @@ from bench.changes import MODELS, Model, group
 from sslsniff.statistics.changes import Change, find_changes
 from sslsniff.statistics.raw_paths import RawPath
 from sslsniff.statistics.time_lines import RELATIVE_ERROR, TimeLine
-from tests.unit.statistics.outcomes import START_NS, outcome
+from tests.workload.outcomes import START_NS, outcome
 
 SPAN_S = 300
 _COUNT = 2000
