@@ -250,7 +250,11 @@ def test_secrets_are_blanked(tmp_path: Path) -> None:
     assert [each["rpc"]["name"] for each in shown_calls(ran)] == ["repeat"] * 2
     for file in tmp_path.iterdir():
         assert SECRET.encode() not in file.read_bytes()
-    again = [each["rpc"] for each in read(capture).exchanges]
+    command = (SSLSNIFF, "read", capture, "--json")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.stderr == "sslsniff: redacted: 3 secrets: 2 bearer, 1 password\n"
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    again = [each["rpc"] for each in lines if each["type"] == "exchange"]
     assert again == [each["rpc"] for each in ran.captured.exchanges]
 
 
