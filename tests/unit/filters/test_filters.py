@@ -123,6 +123,7 @@ def test_every_operator_of_mitmproxy_is_here_or_told_of() -> None:
     assert set(OPERATORS) - theirs == {
         "comm",
         "container",
+        "idle",
         "model",
         "pid",
         "proto",
