@@ -247,12 +247,12 @@ function leftOutParts() {
 // What is wrong comes first: who opens a report at night looks for it. Then come the figures.
 const SECTIONS = [
   ["summary", "Summary", summarySection],
-  ["changes", "What changed", changesSection],
   ["errors", "Errors", errorsSection],
   ["handshakes", "Failed TLS handshakes", handshakesSection],
   ["stalls", "Flow-control stalls", stallsSection],
   ["slowest", "Slowest", slowestSection],
   ["waterfall", "Waterfall", waterfallSection],
+  ["changes", "What changed", changesSection],
   ["trees", "Requests", treesSection],
   ["activity", "Over time", activitySection],
   ["models", "Model calls", modelsSection],

@@ -533,7 +533,9 @@ def test_what_is_wrong_comes_first(browser: Browser, tmp_path: Path) -> None:
     write_report(tmp_path / "a.pcapng", tmp_path / "a.html")
     browser.open(tmp_path / "a.html")
     order = ["summary", "errors", "slowest", "waterfall", "activity", "models", "groups"]
-    assert browser.run(SECTIONS)[: len(order)] == order
+    shown = browser.run(SECTIONS)
+    assert shown[:4] == order[:4]
+    assert [each for each in shown if each in order] == order
     assert "No exchange failed" not in browser.run(SUMMARY)
     write_stalled(tmp_path / "b.pcapng")
     write_report(tmp_path / "b.pcapng", tmp_path / "b.html", "~c 204")
