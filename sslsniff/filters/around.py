@@ -17,33 +17,25 @@ oldest bytes; if it matches then, they are reported as lost, with the same cause
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from sslsniff.core.losses import Loss, LossCause
-from sslsniff.core.model import (
-    Chunk,
-    Connection,
-    Direction,
-    Exchange,
-    Handshake,
-    InnerMessage,
-    handshake_exchange,
-)
-from sslsniff.core.sink import DeliveryCount, FlowControlStall, Sink, Summary
-from sslsniff.decoders.messages import Frame, Http2Totals, Side, Undecoded
+from sslsniff.core.model import Chunk, Connection, Direction, Exchange, InnerMessage
+from sslsniff.core.sink import Sink
 from sslsniff.filters.filters import Filter
+from sslsniff.filters.waiting_sink import (
+    HOOK_BYTES,
+    WAITING_BYTES,
+    Hook,
+    WaitingSink,
+    longer_gap,
+)
 
-WAITING_BYTES = 64 << 20
-
-_HOOK_BYTES = 1 << 10  # the memory of a hook that waits, beside its bytes
 _RUN_BYTES = 1 << 10
-
-_Hook = Callable[[Sink], None]
 
 
 @dataclass(slots=True)
 class _WaitingHook:
-    call: _Hook
+    call: Hook
     size: int
     chunk: Chunk | None
     is_exchange: bool
@@ -70,7 +62,7 @@ class _Watched:
     since the last one that was passed on.
     """
 
-    opening: _Hook | None
+    opening: Hook | None
     run: _Run | None = None
     before: deque[_Run] = field(default_factory=deque)
     after: int = 0
@@ -78,7 +70,7 @@ class _Watched:
     seen: int = 0
 
 
-class AroundSink(Sink):
+class AroundSink(WaitingSink):
     """Passes to ``sinks`` what ``expression`` matches, and ``count`` exchanges before and after."""
 
     def __init__(
@@ -89,22 +81,12 @@ class AroundSink(Sink):
         *,
         waiting_bytes: int = WAITING_BYTES,
     ) -> None:
-        self._expression = expression
+        super().__init__(expression, sinks, waiting_bytes)
         self._count = count
-        self._sinks = sinks
-        self.wants_bodies = expression.wants_bodies or any(sink.wants_bodies for sink in sinks)
-        self.wants_plaintext = any(sink.wants_plaintext for sink in sinks)
-        self.wants_stalls = any(sink.wants_stalls for sink in sinks)
         self._is_idle: Callable[[Connection], bool] = lambda _: False
         self._watched: dict[str, _Watched] = {}
         self._runs: OrderedDict[int, _Run] = OrderedDict()
         """The runs that wait, by ``id``, the oldest first."""
-        self._room_bytes = waiting_bytes
-        self._shown = self._shown_connections = self._closed_bytes = 0
-        """``_closed_bytes``: the plaintext of connections with a match that are closed."""
-        self._matched: dict[str, Connection] = {}
-        """The open connections with a match."""
-        self._lost = Loss(LossCause.FILTER, 0, 0)
 
     def decoded_by(self, is_idle: Callable[[Connection], bool]) -> None:
         """See ``Sink``."""
@@ -121,34 +103,6 @@ class AroundSink(Sink):
             self._end_run(watched)
         if chunk.missing or self.wants_plaintext:
             self._pass(chunk.connection, lambda sink: sink.chunk(chunk), len(chunk.data), chunk)
-
-    def frame(self, connection: Connection, frame: Frame, time_ns: int, tid: int) -> None:
-        """See ``Sink``."""
-        self._pass(
-            connection, lambda sink: sink.frame(connection, frame, time_ns, tid), frame.length
-        )
-
-    def stall(self, connection: Connection, stall: FlowControlStall, time_ns: int) -> None:
-        """See ``Sink``."""
-        self._pass(connection, lambda sink: sink.stall(connection, stall, time_ns), 0)
-
-    def frame_totals(self, connection: Connection, totals: Http2Totals, time_ns: int) -> None:
-        """See ``Sink``."""
-        self._pass(connection, lambda sink: sink.frame_totals(connection, totals, time_ns), 0)
-
-    def unknown(self, connection: Connection, side: Side, first: bytes, time_ns: int) -> None:
-        """See ``Sink``."""
-        self._pass(
-            connection, lambda sink: sink.unknown(connection, side, first, time_ns), len(first)
-        )
-
-    def undecoded(self, connection: Connection, message: Undecoded, time_ns: int) -> None:
-        """See ``Sink``."""
-        self._pass(
-            connection,
-            lambda sink: sink.undecoded(connection, message, time_ns),
-            len(message.data),
-        )
 
     def message(self, inner: InnerMessage) -> None:
         """See ``Sink``."""
@@ -175,58 +129,22 @@ class AroundSink(Sink):
         if not self.wants_plaintext:  # chunks may take the fast path
             self._end_run(watched)
 
-    def handshake(self, handshake: Handshake) -> None:
-        """See ``Sink``."""
-        if self._expression.matches(handshake_exchange(handshake)):
-            self._call(lambda sink: sink.handshake(handshake))
-
-    def ended(self, connection: Connection, direction: Direction, time_ns: int) -> None:
-        """See ``Sink``."""
-        self._pass(connection, lambda sink: sink.ended(connection, direction, time_ns), 0)
-
     def closed(self, connection: Connection, time_ns: int) -> None:
         """See ``Sink``."""
         watched = self._watched.pop(connection.id)
         self._forget(watched)
         if watched.opening is None:
-            del self._matched[connection.id]
-            self._closed_bytes += connection.captured_bytes
-            self._call(lambda sink: sink.closed(connection, time_ns))
+            self._end_match(connection, time_ns)
 
     def left_open(self, connection: Connection) -> None:
         """See ``Sink``."""
         if self._watched[connection.id].opening is None:
             self._call(lambda sink: sink.left_open(connection))
 
-    def summary(self, summary: Summary) -> None:
-        """See ``Sink``."""
-        losses = [*summary.losses, self._lost] if self._lost.events else summary.losses
-        open_bytes = sum(each.captured_bytes for each in self._matched.values())
-        shown = replace(
-            summary,
-            shown=self._shown,
-            shown_connections=self._shown_connections,
-            shown_bytes=self._closed_bytes + open_bytes,
-            losses=losses,
-        )
-        self._call(lambda sink: sink.summary(shown))
-
-    def deliveries(self) -> list[DeliveryCount]:
-        """See ``Sink``."""
-        return [each for sink in self._sinks for each in sink.deliveries()]
-
-    def flush(self) -> None:
-        """See ``Sink``."""
-        self._call(lambda sink: sink.flush())
-
-    def _call(self, hook: _Hook) -> None:
-        for sink in self._sinks:
-            hook(sink)
-
     def _pass(
         self,
         connection: Connection,
-        hook: _Hook,
+        hook: Hook,
         size: int,
         chunk: Chunk | None = None,
         *,
@@ -242,7 +160,7 @@ class AroundSink(Sink):
             run = watched.run = _Run(watched)
             self._runs[id(run)] = run
             self._room_bytes -= run.size
-        hook_bytes = size + _HOOK_BYTES
+        hook_bytes = size + HOOK_BYTES
         run.hooks.append(_WaitingHook(hook, hook_bytes, chunk, is_exchange))
         run.exchanges += is_exchange
         run.size += hook_bytes
@@ -269,9 +187,7 @@ class AroundSink(Sink):
             return
         runs = [*watched.before, *([watched.run] if watched.run is not None else [])]
         if watched.opening is not None:
-            self._shown_connections += 1
-            self._matched[connection.id] = connection
-            self._call(watched.opening)
+            self._begin_match(connection, watched.opening)
             watched.opening = None
         waiting = sum(run.exchanges for run in runs)
         self._lost.events += max(0, min(self._count, watched.seen) - waiting)
@@ -281,10 +197,7 @@ class AroundSink(Sink):
         for run in runs:
             self._release(run)
             self._shown += run.exchanges
-            for gap in run.gaps.values():
-                self._lost.events += 1
-                self._lost.bytes += gap.missing
-                self._call(lambda sink, gap=gap: sink.chunk(gap))  # type: ignore[misc]
+            self._pass_gaps(run.gaps.values())
             for hook in run.hooks:
                 self._call(hook.call)
 
@@ -307,13 +220,7 @@ class AroundSink(Sink):
         chunk = hook.chunk
         if chunk is not None:
             before = run.gaps.get(chunk.direction)
-            run.gaps[chunk.direction] = replace(
-                chunk,
-                offset=chunk.offset + len(chunk.data),
-                data=b"",
-                missing=chunk.missing + len(chunk.data) + (before.missing if before else 0),
-                cause=LossCause.FILTER,
-            )
+            run.gaps[chunk.direction] = longer_gap(before, chunk)
 
     def _release(self, run: _Run) -> None:
         """Free the room of a run."""

@@ -2,6 +2,7 @@
 
 import io
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,8 +10,9 @@ import pytest
 from sslsniff.core.sink import Sink, Summary
 from sslsniff.core.statements import without_literals
 from sslsniff.decoders.databases.statement import Statement
+from sslsniff.filters.around import AroundSink
 from sslsniff.filters.filtered import FilteredSink
-from sslsniff.filters.filters import parse
+from sslsniff.filters.filters import Filter, parse
 from sslsniff.forms.json.json_lines import JsonSink
 from sslsniff.forms.json.json_summary import JsonSummary
 from sslsniff.forms.text.summary import SummarySink, summary_lines
@@ -94,15 +96,24 @@ def test_a_row_for_each_name() -> None:
 
 
 @pytest.mark.parametrize(
+    "sink_for",
+    [
+        lambda expression, sink: FilteredSink(expression, [sink]),
+        lambda expression, sink: AroundSink(expression, 1, [sink]),
+    ],
+)
+@pytest.mark.parametrize(
     ("expression", "line"),
     [
         ("~sql stock", f"~sql could not match 2 statements whose text was not seen: {REMEDY}"),
         ("~m EXECUTE", f"2 statements whose text was not seen: {REMEDY}"),
     ],
 )
-def test_the_summary_counts_them(expression: str, line: str) -> None:
+def test_the_summary_counts_them(
+    expression: str, line: str, sink_for: Callable[[Filter, Sink], Sink]
+) -> None:
     last = SummaryOf()
-    joined(lambda _: FilteredSink(parse(expression), [last]), WIRE)
+    joined(lambda _: sink_for(parse(expression), last), WIRE)
     assert last.found.without_text == 2
     assert line in summary_lines(last.found)
     written = io.BytesIO()
