@@ -135,7 +135,7 @@ def other_sinks(asked: Asked, opening: Opening) -> list[Sink]:
 
 
 def in_trees(asked: Asked, sinks: list[Sink], tasks: "TaskNotes | None") -> list[Sink]:
-    """Return ``sinks`` behind the filter; those that want trees behind what makes them."""
+    """Return what passes to ``sinks`` what the filter selects; in trees to those that want them."""
     joined = [each for each in sinks if asked[TREE] or each.wants_trees]
     if not joined:
         return filtered(asked, sinks)
@@ -146,7 +146,7 @@ def in_trees(asked: Asked, sinks: list[Sink], tasks: "TaskNotes | None") -> list
 
 
 def filtered(asked: Asked, sinks: list[Sink]) -> list[Sink]:
-    """Return ``sinks`` behind the filter that is asked for, if there is one."""
+    """Return what passes to ``sinks`` what the filter selects; ``sinks`` if there is none."""
     expression = parse_filter(asked)
     if expression is None:
         return sinks
