@@ -1,6 +1,6 @@
 """Notes the transactions of a session with PostgreSQL, by the tags of commands that succeeded.
 
-ReadyForQuery says whether one is open. It comes after the statement has ended, and once for several.
+ReadyForQuery says whether one is open. It comes after the statement ended, and once for several.
 """
 
 import re
