@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from sslsniff.statistics.level_shifts import Run, find_shifts
 from sslsniff.statistics.raw_paths import RawPath
-from sslsniff.statistics.time_lines import Slice, TimeLine, joined, quantile
+from sslsniff.statistics.time_lines import Slice, TimeLine, joined, quantile, range_of
 
 ERROR_RATE = 1 / 10_000
 """The chance that a capture of independent exchanges without a change shows one, at most. Where
@@ -170,11 +170,16 @@ def _search_paths(
 def _limits(slices: _Slices) -> list[_Measure]:
     """Return measures of slowness: with limits from the longest duration to the shortest.
 
-    So the highest comes first of limits that are as good, as nothing else exceeds it.
+    So the highest comes first of limits that are as good, as nothing else exceeds it. The shortest
+    one is the least change that matters: below it, load moves microseconds back and forth, which
+    would hide a change that matters.
     """
     slower = joined(each for _, each in slices).slower
     used = [place for place, (one, more) in enumerate(pairwise((*slower, 0))) if one > more]
-    return [*map(_slowness, range(used[-1], used[0], -_RANGES_A_LIMIT))] if used else []
+    if not used:
+        return []
+    shortest = max(used[0], range_of(_LEAST_NS) - 1)
+    return [*map(_slowness, range(used[-1], shortest, -_RANGES_A_LIMIT))]
 
 
 def _failures() -> _Measure:

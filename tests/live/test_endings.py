@@ -91,6 +91,7 @@ def test_the_process_of_the_server_ends(certificate: Certificate, tmp_path: Path
     assert ends["client"]["text"] == f"{before} without close_notify"
 
 
+@pytest.mark.heavy
 def test_node_destroys_a_socket(certificate: Certificate, tmp_path: Path) -> None:
     port = str(free_port())
     server = (NODE, NODE_SERVER, certificate.certificate, certificate.key, port)

@@ -65,6 +65,32 @@ def test_one_path_that_becomes_slow() -> None:
     assert change.after == pytest.approx(2e9, rel=0.3)
 
 
+def test_microseconds_that_vary_hide_nothing() -> None:
+    """Fast exchanges take 100 or 300 us, as load comes and goes: too little to matter."""
+
+    def rule(share: float, path: int) -> float:
+        fast_s = 0.0001 if int(share * 10) % 2 else 0.0003
+        return 2.0 if share >= 0.6 and path == 17 else fast_s
+
+    [change] = capture(rule)
+    assert (change.cause, change.paths, change.quantile) == ("only", ("/17",), "p50")
+
+
+@pytest.mark.parametrize("seed", [0, 2, 4])
+def test_a_change_that_lasts_nearly_to_the_end_lasts(seed: int) -> None:
+    """Neither its last exchanges, which are fast, nor the first, which are slow, are the change."""
+    chosen = random.Random(seed)
+
+    def rule(share: float, path: int) -> float:
+        if share < 0.01:
+            return 0.02 if chosen.random() < 0.4 else 0.0002
+        return 2.0 if 0.35 <= share < 0.985 and path == 17 else 0.0002
+
+    [change] = capture(rule, seed)
+    assert_at(change.since_ns, 0.35, 4 * change.slice_ns)
+    assert (change.until_ns, change.paths, change.is_worse) == (None, ("/17",), True)
+
+
 def test_a_change_that_ends() -> None:
     [change] = capture(lambda share, path: 0.5 if 0.4 <= share < 0.6 else 0.02)
     assert_at(change.since_ns, 0.4, change.slice_ns)
