@@ -29,8 +29,9 @@ is put back, which makes the dispersion greater, until all that are left are sig
 **How sure.** The chance of one run is multiplied with the number of runs, of limits, and of
 whatever else the caller says that it asks of a capture (Bonferroni, which is too careful, as runs
 overlap). Half of that chance is for runs that begin or end with the capture, and half for those
-inside of it, of which there are far more: one of them must explain more, as it has a second end. docs/statistics.md has what was measured on data with heavy tails, waves, pauses and
-queues. What lasts longer than four blocks cannot be distinguished from a change.
+inside of it, of which there are far more: they must explain more. docs/statistics.md has what was
+measured on data with heavy tails, waves, pauses and queues. What lasts longer than four blocks
+cannot be distinguished from a change.
 """
 
 import math
