@@ -18,6 +18,9 @@ from sslsniff.matching.rows import CallingBack
 
 _OBJECT, _CALLED = Argument("rdi"), Argument("rsi")
 _DISPLACEMENT_BYTES = 4
+_HAS_DISPLACEMENT = 0b10
+_READS = (0x8B, 0xFF)
+"""The opcodes of ``mov`` from memory to a register, and of an indirect ``call``."""
 _MOST_FUNCTION_BYTES = 1 << 13
 _LEAST_OFFSET = 0x80
 """Smaller offsets have one byte in an instruction: too many places would be looked at."""
@@ -60,18 +63,31 @@ def _stored_at(elf: Elf, setter: Function) -> int | None:
 
 
 def _functions_with(elf: Elf, offset: int) -> Iterator[Function]:
-    """Yield the functions in whose code the offset may be."""
+    """Yield the functions that may load what is at the offset of an object, or call it."""
     wanted = offset.to_bytes(_DISPLACEMENT_BYTES, "little")
     found: set[Function] = set()
     for part in elf.executable():
         data = bytes(part.data)
         at = data.find(wanted)
         while at >= 0:
-            function = elf.function_around(part.address + at)
-            if function is not None and function not in found:
-                found.add(function)
-                yield function
+            if _is_read(data, at):
+                function = elf.function_around(part.address + at)
+                if function is not None and function not in found:
+                    found.add(function)
+                    yield function
             at = data.find(wanted, at + 1)
+
+
+def _is_read(code: bytes, at: int) -> bool:
+    """Return whether the displacement at ``at`` is that of a load into a register, or of a call.
+
+    Before it stands the ModR/M byte, which says that one of 4 bytes follows, or that byte and SIB
+    (Intel's manual, volume 2, 2.1.5). Of most functions this alone says that they do not call.
+    """
+    return any(
+        code[at - back] >> 6 == _HAS_DISPLACEMENT and code[at - back - 1] in _READS
+        for back in (1, 2)
+    )
 
 
 def _calls(elf: Elf, function: Function, offset: int) -> bool:
