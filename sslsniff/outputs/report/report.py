@@ -31,11 +31,12 @@ from sslsniff.outputs.report.redacted_secrets import RedactedSecrets
 from sslsniff.statistics.groups import Groups
 from sslsniff.statistics.hops import HopGroups
 from sslsniff.statistics.outcome import Outcome
+from sslsniff.statistics.tables import Tables
 
 Object = dict[str, Any]
 
 _OF_HOPS = ("host", "path")
-_GROUPINGS = ("comm", "role", "server", "sni", "status", "protocol", "model")
+_OF_ALL = ("comm", "role", "server", "sni", "status", "protocol")
 _MOST_GROUPS = 200
 """Rows of each table of statistics."""
 
@@ -80,7 +81,8 @@ class ReportSink(Sink):
         self._details = Details(body_bytes)
         self._kept = KeptExchanges(most_bytes)
         self._hops = {name: HopGroups((name,), _MOST_GROUPS) for name in _OF_HOPS}
-        self._groups = {name: Groups((name,), _MOST_GROUPS) for name in _GROUPINGS}
+        self._tables = Tables(_OF_ALL, _MOST_GROUPS)
+        self._models = Groups(("model",), _MOST_GROUPS)
         self._over_time = lines_by(BY)
         self._stalls: OrderedDict[tuple[object, ...], Object] = OrderedDict()
         self._stalls_left_out = 0
@@ -94,9 +96,9 @@ class ReportSink(Sink):
         outcome = Outcome.of(exchange)
         for hops in self._hops.values():
             hops.add(outcome)
-        for name, groups in self._groups.items():
-            if name != "model" or outcome.model is not None:
-                groups.add(outcome)
+        self._tables.add(outcome)
+        if outcome.model is not None:
+            self._models.add(outcome)
         self._over_time.add(outcome)
         if exchange.redacted is not None:
             self._secrets.add(exchange)
@@ -148,13 +150,12 @@ class ReportSink(Sink):
         """Return all that the page gets beside exchanges and connections."""
         kept, summary = self._kept, self._summary
         hops = {name: each.groups() for name, each in self._hops.items()}
+        groups = {**hops, **self._tables.groups(), "model": self._models}
         return {
             **self._about,
             "summary": None if summary is None else _summary(summary),
             "total": total_object(hops["host"]),
-            "groups": {
-                name: group_objects(groups) for name, groups in (hops | self._groups).items()
-            },
+            "groups": {name: group_objects(each) for name, each in groups.items()},
             "changes": changes_object(self._over_time),
             "raw_paths": raw_paths_object(self._over_time),
             "handshakes": self._handshakes.object(),
