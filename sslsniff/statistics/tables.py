@@ -1,5 +1,4 @@
-"""Adds up exchanges in several tables at once, each by one field, for the price of little more
-than one.
+"""Adds up exchanges in several tables at once, each by one field.
 
 Exchanges are added up by all fields together first, and by each of them when the tables are read,
 or when there are too many groups: most exchanges agree in all fields, as one process asks one
