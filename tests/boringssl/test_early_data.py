@@ -10,9 +10,7 @@ from tests.workload.passed import told
 from tests.workload.rust.fixtures import BORINGSSL, Fixture
 from tests.workload.servers import Certificate
 
-PROGRAMS = [
-    Fixture(program, build.tls, build.profile) for build in BORINGSSL for program in build.programs
-]
+PROGRAMS = [Fixture("boringssl", build.tls, build.profile) for build in BORINGSSL]
 
 
 @pytest.mark.parametrize("count", [20, 200])

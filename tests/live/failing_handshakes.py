@@ -25,6 +25,8 @@ CLIENT_KINDS = {
     "plaintext": "plaintext",
 }
 """How handshakes fail -> the kind that a client's side shows."""
+KINDS_OF_BORINGSSL = CLIENT_KINDS | {"wrong_name": "bad_certificate"}
+"""The same of BoringSSL, whose alert says no more."""
 
 SERVER_KINDS = {
     "untrusted": "untrusted",
