@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from sslsniff.kernel.spill_file import Spill
 
 _WAIT_S = 0.1
+_ENDS = (events.Ended, events.Closed, events.Exited)
 
 
 class LiveCapture:
@@ -128,6 +129,8 @@ class LiveCapture:
         self._pacing = PollPacing()
         self._sampling: SelfSampling | None = None
         self._clock_offset_ns = time.time_ns() - time.monotonic_ns()
+        self._stopped_ns = sys.maxsize
+        """When the programs were told to emit no plaintext any more."""
 
     def __enter__(self) -> Self:
         """Place the probes; raises ``TargetError``, ``KernelError``, or an error of ``load``."""
@@ -289,6 +292,7 @@ class LiveCapture:
     ) -> Iterator[events.Event]:
         """See ``source.Source``: detaches first; the last events are final positions."""
         self._sampling = None  # it would let the programs go on
+        self._stopped_ns = self.now_ns()
         self._tables.stop()
         self._late_files.let_go()
         self._report_ended()
@@ -454,6 +458,8 @@ class LiveCapture:
         if isinstance(event, events.Exited):
             self._may_have_ended = True
         self._open.remember(event)
+        if isinstance(event, _ENDS) and event.time_ns > self._stopped_ns:
+            return ()  # what passed before this end is not known
         return self._pass(event)
 
     def _note_alert(self, failure: events.Failure) -> None:

@@ -6,11 +6,17 @@ from typing import Any
 
 import pytest
 
+from sslsniff.capture.capture import LiveCapture
+from sslsniff.capture.early_files import EarlyFiles
+from sslsniff.capture.scope import Scope
+from sslsniff.core import events
+from sslsniff.kernel.loaders.loading import Loading
 from tests.live.checks import Ran, read, run_under
 from tests.unit.captures import tshark_fields
 from tests.workload.node import NODE
 from tests.workload.ports import free_port
-from tests.workload.servers import Certificate
+from tests.workload.processes import PATIENCE_S, next_line, say, started
+from tests.workload.servers import Certificate, Server
 
 CUT = Path("tests/workload/python/cut_answer.py").resolve()
 NODE_SERVER = Path("tests/workload/node/cut_answer.js").resolve()
@@ -26,6 +32,21 @@ http {{
         location / {{ proxy_pass http://127.0.0.1:{upstream}; }}
     }}
 }}
+"""
+
+ASKS = """
+import socket, ssl, sys
+port, trusted = int(sys.argv[1]), ssl.create_default_context(cafile=sys.argv[2])
+print(flush=True)
+input()
+tcp = socket.create_connection(("127.0.0.1", port))
+tls = trusted.wrap_socket(tcp, server_hostname="localhost")
+tls.sendall(b"GET /bytes/10 HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n")
+print(flush=True)
+input()
+while tls.recv(65536):
+    pass
+tls.close()
 """
 
 
@@ -112,3 +133,31 @@ def test_the_upstream_of_nginx_ends(certificate: Certificate, tmp_path: Path) ->
     ends = endings(cut(tmp_path, certificate, f"{port}:{upstream}", *server).captured.exchanges)
     text = "2,900 of 5,507 B, closed by the server with close_notify"
     assert {each["text"] for each in ends.values()} == {text}
+
+
+def test_what_ends_when_the_capture_was_stopped(
+    server: Server, certificate: Certificate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its last bytes were not seen, so neither is its end: it was open when the capture ended."""
+    ring_bytes = 4 << 20
+    with started(sys.executable, "-c", ASKS, str(server.port), certificate.certificate) as client:
+        next_line(client)
+        files = EarlyFiles(Scope(pids=(client.pid,)))
+        load = Loading("auto", ring_bytes).result
+        capture = LiveCapture(
+            files, load, ring_bytes=ring_bytes, call_limit_bytes=1 << 16, note=lambda _: None
+        )
+        with capture:
+            say(client, "ask")
+            next_line(client)
+            stop = capture._tables.stop
+
+            def stop_before_the_end() -> None:
+                stop()
+                say(client, "read")
+                client.wait(PATIENCE_S)
+
+            monkeypatch.setattr(capture._tables, "stop", stop_before_the_end)
+            told = [type(each) for each in capture.finish()]
+    assert told.count(events.Opened) == 1
+    assert not {events.Ended, events.Closed, events.Exited}.intersection(told)
