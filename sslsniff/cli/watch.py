@@ -59,6 +59,8 @@ if TYPE_CHECKING:
     from sslsniff.matching.probe_set import ReturnStyle
     from sslsniff.request_tree.task_notes import TaskNotes
 
+_ROOT_PID = 1
+"""The ancestor of all processes of a PID namespace."""
 _TRACERS = frozenset(("strace", "ltrace", "gdb", "gdbserver", "lldb", "lldb-server", "rr", "dlv"))
 """Programs that trace what they start (ptrace(2)); a process that is held has a tracer already."""
 
@@ -110,6 +112,8 @@ def watch(arguments: Sequence[str]) -> int:
     from sslsniff.capture.early_files import EarlyFiles
     from sslsniff.capture.scope import Scope
 
+    if _ROOT_PID in asked[PID] and asked[CHILDREN]:
+        note("process 1 and its children are all processes here: --no-children leaves them out")
     cgroups = _cgroup_filter(asked)
     scope = Scope(
         pids=pids,

@@ -31,6 +31,22 @@ MOST_READS_LIST, MOST_READS_START = 20, 20
 """System calls that read for each of them."""
 
 
+def test_process_1_is_everything(inside: Enclosure) -> None:
+    """It is said, as who asks for one process may not expect that."""
+    said = "process 1 and its children are all processes here: --no-children leaves them out"
+    with inside.started(SSLSNIFF, "--pid", "1") as sniffer:
+        assert sniffer.stderr is not None
+        assert sniffer.stderr.readline() == f"sslsniff: {said}\n"
+        assert sniffer.stderr.readline().startswith(READY)
+        os.kill(outer_pid(sniffer.pid), signal.SIGINT)
+        sniffer.communicate(timeout=PATIENCE_S)
+    with inside.started(SSLSNIFF, "--pid", "1", "--no-children") as sniffer:
+        assert sniffer.stderr is not None
+        assert sniffer.stderr.readline().startswith(READY)
+        os.kill(outer_pid(sniffer.pid), signal.SIGINT)
+        sniffer.communicate(timeout=PATIENCE_S)
+
+
 def test_everything(
     inside: Enclosure,
     server_inside: Server,
