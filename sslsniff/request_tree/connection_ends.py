@@ -13,7 +13,7 @@ An exchange that a server saw is the one that its client saw
   first response that ends at its client after this time.
 
 In all cases requests and statements must be equal, as far as they are known, and on one machine
-both views must overlap.
+both views must overlap, or the client's exchange before have ended when the server's began.
 """
 
 from itertools import islice
@@ -72,7 +72,7 @@ class ConnectionEnds:
         if end is None or peer is None:
             return None
         found = _same_place(served, end, peer)
-        return found if found is not None and _is_same(served, found) else None
+        return found if found is not None and _is_same(served, found, peer) else None
 
     def _note_addresses(self, end: ConnectionEnd) -> None:
         connection = end.connection
@@ -118,13 +118,24 @@ class ConnectionEnds:
         return fitting[0] if len(fitting) == 1 else None
 
 
-def _is_same(served: TreeNode, found: TreeNode) -> bool:
+def _is_same(served: TreeNode, found: TreeNode, peer: ConnectionEnd) -> bool:
     """Say whether two exchanges may be one: equal, as far as known, and at the same time."""
-    if served.process[0] == found.process[0] and not (
-        found.started_ns <= served.ended_ns and served.started_ns <= found.ended_ns
-    ):
-        return False
+    if served.process[0] == found.process[0]:
+        if found.ended_ns < served.started_ns:
+            return False
+        if found.started_ns > served.ended_ns and not _is_next(served, found, peer):
+            return False
     return None in (served.digest, found.digest) or served.digest == found.digest
+
+
+def _is_next(served: TreeNode, found: TreeNode, peer: ConnectionEnd) -> bool:
+    """Say whether the client's exchange before ``found`` had ended when the server read its own.
+
+    A request has the time at which the call that wrote it returned: on a busy machine, that may be
+    after the server's answer.
+    """
+    before = peer.nodes.get(found.number - 1) if found.stream is None else None
+    return before is not None and before.ended_ns < served.started_ns
 
 
 def _same_place(served: TreeNode, end: ConnectionEnd, peer: ConnectionEnd) -> TreeNode | None:

@@ -140,6 +140,20 @@ class TestEnds:
         expected = zip(served, asked, strict=True)
         assert edges == {(id_of(one), id_of(two), "connection") for one, two in expected}
 
+    def test_a_write_that_returned_after_the_answer(self) -> None:
+        client, server = end_of(NGINX, CLIENT, 2000), end_of(APP, SERVER, 2000)
+        asked = [exchange(client, 10 * each + 6, 10 * each + 7) for each in range(4)]
+        served = [exchange(server, 10 * each + 1, 10 * each + 3) for each in range(4)]
+        edges = joined([*asked, *served])[0]
+        expected = zip(served[1:], asked[1:], strict=True)  # nothing was before the first
+        assert edges == {(id_of(one), id_of(two), "connection") for one, two in expected}
+
+    def test_what_the_view_of_the_client_lacks(self) -> None:
+        client, server = end_of(NGINX, CLIENT, 2000), end_of(APP, SERVER, 2000)
+        asked = [exchange(client, 10 * each + 6, 10 * each + 7) for each in range(1, 4)]
+        served = [exchange(server, 10 * each + 1, 10 * each + 3) for each in range(4)]
+        assert not joined([*asked, *served])[0]
+
     def test_by_time_where_the_beginning_was_not_seen(self) -> None:
         client = end_of(NGINX, CLIENT, 2000, from_start=False)
         server = end_of(APP, SERVER, 2000, from_start=False)
