@@ -107,12 +107,16 @@ class RequestTrees:
         assert isinstance(node, TreeNode)
         node.ended_ns = exchange.ended_ns or exchange.started_ns
         node.first_byte_ns = exchange.first_byte_ns
-        node.held_bytes = _held_bytes(exchange)
+        self.advance(node.ended_ns)
         self._waiting += 1
+        settled_ns = self._settled_ns(node, self._now_ns)
+        if self._waiting == 1 and settled_ns == self._now_ns:
+            node.is_joined = True
+            self._show_tree(node)
+            return
+        node.held_bytes = _held_bytes(exchange)
         self._waiting_bytes += node.held_bytes
-        now_ns = max(node.ended_ns, self._now_ns)
-        self._ended.append((self._settled_ns(node, now_ns), node))
-        self.advance(now_ns)
+        self._ended.append((settled_ns, node))
         while self._waiting > MOST_WAITING or self._waiting_bytes > MOST_WAITING_BYTES:
             self._show_oldest()
 
