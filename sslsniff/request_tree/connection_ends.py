@@ -33,15 +33,19 @@ class ConnectionEnds:
         self._clients: dict[Addresses, list[ConnectionEnd]] = {}
         self._unknown: dict[str, ConnectionEnd] = {}
         """Clients' ends whose addresses are not known yet, by the ids of their connections."""
+        self._sides: set[Side | None] = set()
+        """Those of all connections that were seen."""
 
     def add(self, node: TreeNode, connection: Connection) -> None:
         """Add an exchange that has begun, as the next one of its connection."""
         end = self._ends.get(connection.id)
         if end is None:
-            end = self._ends[connection.id] = ConnectionEnd(connection)
+            end = self._ends[connection.id] = ConnectionEnd(connection, node.started_ns)
+        self._sides.add(node.role)
         end.count += 1
         node.end, node.number = end, end.count
-        end.nodes[node.key] = node
+        if node.role is not Side.SERVER:
+            end.nodes[node.key] = node
         if connection.role is Side.CLIENT:
             self._note_addresses(end)
 
@@ -63,12 +67,21 @@ class ConnectionEnds:
             node.end.forget(node)
             self._forget_unused(node.end)
 
+    def has_one_side(self, node: TreeNode, settled_ns: int) -> bool:
+        """Say whether only servers, or only clients, were seen, and nothing joins ``node``.
+
+        If the other end of its connection were watched, it would have been seen: the first exchange
+        there began before ``settled_ns``, so all that belongs to it is known.
+        """
+        end = node.end
+        return len(self._sides) == 1 and end is not None and end.first_ns < settled_ns
+
     def seen_by_client(self, served: TreeNode) -> TreeNode | None:
         """Return the exchange of the client that is the one that a server saw; None: not known."""
         end = served.end
         if self._unknown:
             self._note_new_addresses()
-        peer = self._peer(served, end) if end is not None else None
+        peer = self._peer(served, end) if end is not None and self._clients else None
         if end is None or peer is None:
             return None
         found = _same_place(served, end, peer)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from sslsniff.core.model import Exchange
-from sslsniff.decoders.messages import Headers
+from sslsniff.decoders.messages import Headers, cached_in_headers
 
 _SHORTEST, _LONGEST = 8, 256
 """Shorter values are no ids, such as ``1`` or ``none``."""
@@ -84,6 +84,7 @@ class FoundIds(NamedTuple):
 
 
 _NONE = FoundIds([], may_have_more=False)
+_NOT_SEEN = FoundIds([], may_have_more=True)
 
 
 def request_ids(exchange: Exchange) -> FoundIds:
@@ -91,10 +92,11 @@ def request_ids(exchange: Exchange) -> FoundIds:
     if exchange.request is not None:
         return _in_headers(exchange.request.headers)
     if exchange.statement is None:
-        return FoundIds([], may_have_more=True)
+        return _NOT_SEEN
     return _in_sql(exchange.statement.text) if exchange.statement.text is not None else _NONE
 
 
+@cached_in_headers
 def _in_headers(headers: Headers) -> FoundIds:
     found: list[RequestId] = []
     may_have_more = headers.omitted is not None

@@ -10,15 +10,16 @@ An exchange belongs to another one if that is proved:
 
 All else is left apart: no thread and no time proves anything where an event loop may be at work.
 
-An exchange is joined ``SETTLE_NS`` after its end, when all that began before is known, whatever
-ends in which order. A tree is shown ``SETTLE_NS`` after its first exchange was joined.
-An exchange waits ``WAIT_NS`` for the end of one that it belongs to, and is then shown alone. So it
+Where only servers or only clients are watched, none belongs to another one, and none waits but for
+those before it. Else an exchange is joined ``SETTLE_NS`` after its end, when all that began before
+is known, whatever ends in which order. A tree is shown ``SETTLE_NS`` after its first exchange was
+joined. It waits ``WAIT_NS`` for the end of one that it belongs to, and is then shown alone. So it
 waits for the response that its goroutine may write.
 
 Memory: exchanges that wait, ``MOST_WAITING`` and ``MOST_WAITING_BYTES`` at most, then the oldest
 are shown early; and a kilobyte for each of the ``MOST_REMEMBERED`` that were shown within
-``REMEMBER_NS``. What began before one of those that were forgotten ended is not joined by an id, as
-one of these might fit, too.
+``REMEMBER_NS``, and that another one may belong to. What began before one of the requests that were
+forgotten ended is not joined by an id, as one of these might fit, too.
 """
 
 from collections import deque
@@ -70,7 +71,7 @@ class RequestTrees:
         self._shown: deque[TreeNode] = deque()
         self._now_ns = 0
         self._forgotten_ns = 0
-        """When the last of the exchanges ended that were forgotten."""
+        """When the last of the requests ended that were forgotten."""
         self._waiting = 0
         self._waiting_bytes = 0
 
@@ -95,7 +96,7 @@ class RequestTrees:
         self._ends.add(node, connection)
         node.id = f"{connection.id}/{node.number}"
         exchange.tree = node
-        if node.role is Side.SERVER and process.is_known:
+        if node.role is Side.SERVER and node.may_have_parts and process.is_known:
             self._served.add(node)
 
     def end(self, exchange: Exchange) -> None:
@@ -106,11 +107,16 @@ class RequestTrees:
         assert isinstance(node, TreeNode)
         node.ended_ns = exchange.ended_ns or exchange.started_ns
         node.first_byte_ns = exchange.first_byte_ns
-        node.held_bytes = _held_bytes(exchange)
-        self._waiting += 1
-        self._waiting_bytes += node.held_bytes
         self.advance(node.ended_ns)
-        self._ended.append((self._now_ns + SETTLE_NS, node))
+        self._waiting += 1
+        settled_ns = self._settled_ns(node, self._now_ns)
+        if self._waiting == 1 and settled_ns == self._now_ns:
+            node.is_joined = True
+            self._show_tree(node)
+            return
+        node.held_bytes = _held_bytes(exchange)
+        self._waiting_bytes += node.held_bytes
+        self._ended.append((settled_ns, node))
         while self._waiting > MOST_WAITING or self._waiting_bytes > MOST_WAITING_BYTES:
             self._show_oldest()
 
@@ -153,7 +159,6 @@ class RequestTrees:
         """Find what an exchange belongs to."""
         if node.is_joined:
             return
-        self._ends.note_addresses(node)
         parent, evidence = self._parent(node)
         node.is_joined = True
         if parent is not None and not parent.is_below(node):
@@ -164,13 +169,19 @@ class RequestTrees:
                 self.counts.ends += 1
             else:
                 self.counts.joined += 1
-        self._joined.append((due_ns + SETTLE_NS, node))
+        self._joined.append((self._settled_ns(node, due_ns), node))
+
+    def _settled_ns(self, node: TreeNode, since_ns: int) -> int:
+        """Return when all is known that began before ``since_ns``."""
+        later_ns = since_ns + SETTLE_NS
+        return since_ns if self._ends.has_one_side(node, since_ns - SETTLE_NS) else later_ns
 
     def _parent(self, node: TreeNode) -> tuple[TreeNode | None, str | None]:
         if node.role is Side.SERVER:
             client = self._ends.seen_by_client(node)
             is_free = client is not None and client.served is None
             return (client, CONNECTION) if is_free else (None, None)
+        self._ends.note_addresses(node)
         if not (node.ids or node.goroutine):
             return None, None
         if node.started_ns <= self._forgotten_ns:
@@ -221,7 +232,7 @@ class RequestTrees:
         if first.is_shown:
             return
         self.counts.trees += 1
-        nodes = [*_in_order(first)]
+        nodes = [first] if first.children is None else [*_in_order(first)]
         exchanges = [node.exchange for node in nodes if node.exchange is not None]
         for node in nodes:
             node.members, node.tree_number = exchanges, self.counts.trees
@@ -233,12 +244,13 @@ class RequestTrees:
             node.members, node.children, node.served = (), None, None
             self._waiting -= 1
             self._waiting_bytes -= node.held_bytes
-        self._shown += nodes
+        self._shown += [node for node in nodes if node.may_have_parts]
 
     def _forget(self, node: TreeNode) -> None:
-        self._forgotten_ns = max(self._forgotten_ns, node.ended_ns)
-        self._ends.forget(node)
-        if node.role is Side.SERVER and node.process[1]:
+        if node.role is not Side.SERVER:
+            self._ends.forget(node)
+        elif node.process[1]:
+            self._forgotten_ns = max(self._forgotten_ns, node.ended_ns)
             self._served.forget(node)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from sslsniff.core.model import Address, Connection, Exchange
 from sslsniff.core.tree_place import TreePlace
-from sslsniff.decoders.messages import Side
+from sslsniff.decoders.messages import Headers, Side, cached_in_headers
 from sslsniff.request_tree.request_ids import RequestId
 
 ProcessKey = tuple[str | None, int]
@@ -62,6 +62,17 @@ class TreeNode(TreePlace):
                 yield each
 
     @property
+    def may_have_parts(self) -> bool:
+        """Whether another exchange may be joined to it, now or later.
+
+        That is the other end's view of what a client saw, or what a process asks with the id or
+        on the goroutine of a request.
+        """
+        if self.role is not Side.SERVER:
+            return True
+        return bool(self.ids or self.may_have_more_ids or self.goroutine)
+
+    @property
     def key(self) -> int:
         """What distinguishes it on its connection."""
         return self.number if self.stream is None else self.stream
@@ -103,20 +114,30 @@ def digest_of(exchange: Exchange) -> int | None:
         return hash((statement.system, statement.text, *parameters))
     if request is None or request.method is None or request.target is None:
         return None
-    if any(name is None or value is None for name, value in request.headers):
+    fields = _fields_digest(request.headers)
+    if fields is None:
         return None
-    return hash((request.method, request.target, request.authority, tuple(request.headers)))
+    return hash((request.method, request.target, request.authority, fields))
+
+
+@cached_in_headers
+def _fields_digest(headers: Headers) -> int | None:
+    if any(name is None or value is None for name, value in headers):
+        return None
+    return hash(tuple(headers))
 
 
 @dataclass(slots=True, eq=False)
 class ConnectionEnd:
     """A connection as one of its ends sees it.
 
-    ``nodes``: by their HTTP/2 streams, else by their running numbers, which begin at ``first`` and
-    end at ``count``. ``addresses``: those under which it is known.
+    ``nodes``: what is no server's view, by HTTP/2 streams, else by running numbers, which begin at
+    ``first`` and end at ``count``. ``first_ns``: when its first exchange began.
+    ``addresses``: those under which it is known.
     """
 
     connection: Connection
+    first_ns: int
     nodes: dict[int, TreeNode] = field(default_factory=dict)
     addresses: Addresses | None = None
     first: int = 1

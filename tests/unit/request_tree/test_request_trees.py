@@ -244,9 +244,31 @@ class TestWaiting:
 
     def test_trees_come_without_a_tick(self) -> None:
         trees, shown = self.shown()
+        trees.begin(exchange(end_of(APP, CLIENT, 2000), 0, 1000))
         for number in range(5):
             trees.end(exchange(end_of(APP, SERVER, 1000), 100 * number, 100 * number + 50))
         assert len(shown) == 3
+
+    def test_where_only_servers_are_watched_nothing_waits(self) -> None:
+        trees, shown = self.shown()
+        server = end_of(APP, SERVER, 1000)
+        for number in range(4):
+            trees.end(exchange(server, 50 * number, 50 * number + 10))
+        assert len(shown) == 4, "its client would have been seen within the first 100 ms"
+        client = exchange(end_of(APP, CLIENT, 2000), 200, 400)
+        trees.begin(client)
+        trees.end(exchange(server, 210, 220))
+        assert len(shown) == 4, "with clients as well, trees wait"
+
+    def test_what_nothing_can_belong_to_is_not_remembered(self) -> None:
+        trees, shown = self.shown()
+        server = end_of(APP, SERVER, 1000)
+        for number in range(1000):
+            trees.end(exchange(server, number, number + 0.5))
+        trees.finish()
+        assert len(shown) == 1000
+        assert not trees._shown
+        assert not trees._ends._ends[server.id].nodes
 
     def test_at_most_so_many_wait(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(request_trees, "MOST_WAITING", 3)
