@@ -58,6 +58,7 @@ class RequestTrees:
         self, show: Callable[[list[Exchange]], None], tasks: TaskNotes | None = None
     ) -> None:
         self.counts = TreeCounts()
+        self._last_number = 0
         self._tasks = tasks
         self._show = show
         self._ends = ConnectionEnds()
@@ -231,11 +232,12 @@ class RequestTrees:
         """Show an exchange with all that belongs to it, if it was not shown."""
         if first.is_shown:
             return
-        self.counts.trees += 1
+        self._last_number += 1
+        self.counts.trees += first.parent is None  # else it is a part that is shown apart
         nodes = [first] if first.children is None else [*_in_order(first)]
         exchanges = [node.exchange for node in nodes if node.exchange is not None]
         for node in nodes:
-            node.members, node.tree_number = exchanges, self.counts.trees
+            node.members, node.tree_number = exchanges, self._last_number
             node.other_end = node.served.exchange if node.served is not None else None
         self._show(exchanges)
         for node in nodes:

@@ -239,6 +239,7 @@ class TestWaiting:
         trees.end(served)
         trees.finish()
         assert shown == [[asked], [served]]
+        assert (trees.counts.trees, trees.counts.ends + trees.counts.joined) == (1, 1)
         assert asked.tree is not None
         assert asked.tree.parent == id_of(served)
 
