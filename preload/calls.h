@@ -37,6 +37,24 @@ static inline struct connection *connection_of(const struct wrapped *call)
 	return connection ? connection : add_connection(call->object, call->library, 0);
 }
 
+/* A call before any data moved none. If no socket call was inside, the library gets the bytes through memory: from what the thread
+ * received last, and it sends what the library wrote next. */
+static __attribute__((noinline)) void note_empty_call(const struct wrapped *call, struct connection *connection,
+						      struct thread *thread, int inside)
+{
+	int received = thread->received;
+	if (inside || innermost_object(call->stack)) {
+		note_call(connection, 0);
+		return;
+	}
+	thread->received = 0;
+	if (received)
+		bind_descriptor(connection, received - 1, 0);
+	thread->written = call->object;
+	pass_through_memory(connection);
+	note_call(connection, received ? thread->received_bytes : 0);
+}
+
 /* End a call that moved `size` bytes; 0: none. Returns its connection; 0: it does not count, or there is no room. */
 static __attribute__((noinline)) struct connection *end_call(const struct wrapped *call, u32 direction,
 							     const void *data, u64 size, u8 cut)
@@ -51,8 +69,14 @@ static __attribute__((noinline)) struct connection *end_call(const struct wrappe
 	int inside = GET(connection->inside);
 	if (inside)
 		bind_inside(connection, inside - 1);
-	if (!size)
+	u8 phase = direction == DIRECTION_READ ? PHASE_ANSWERED : PHASE_SENT;
+	if (size && GET(connection->phase) < phase)
+		begin_phase(connection, phase);
+	if (!size) {
+		if (GET(connection->phase) == PHASE_HANDSHAKE)
+			note_empty_call(call, connection, thread, inside);
 		return connection;
+	}
 	if (direction == DIRECTION_READ) {
 		int received = thread->received;
 		thread->received = 0;

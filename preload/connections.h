@@ -13,6 +13,14 @@
 #define BUCKET_CONNECTIONS 8
 #define PROBED_BUCKETS 4
 
+/* How far a connection is; only its first phase is noted (handshakes.h), and of the next ones that its library gives it up. */
+enum phase {
+	PHASE_HANDSHAKE,
+	PHASE_NOT_NOTED, /* there is no room to note it */
+	PHASE_SENT,	 /* data was written */
+	PHASE_ANSWERED,	 /* data was read, or the connection is older than the capture */
+};
+
 struct connection {
 	u64 object;		 /* 0: free */
 	struct library *library; /* that of an earlier connection, until it is ready */
@@ -28,6 +36,9 @@ struct connection {
 	int direct; /* calls inside of which the descriptor was used, and no other in between; CERTAIN at most */
 	u32 hash;   /* by which sampling chooses */
 	u8 is_announced, has_addresses, from_start, ended, role, is_left_out;
+	u8 phase;      /* enum phase */
+	u8 failures;   /* records that said so */
+	u16 handshake; /* the place of its handshake, plus 1; 0: none */
 };
 
 #define CONNECTIONS_BYTES (sizeof(struct connection) * BUCKETS * BUCKET_CONNECTIONS)
@@ -88,6 +99,7 @@ static void begin_connection(struct connection *connection, struct library *libr
 	connection->id = id;
 	connection->references = 1;
 	connection->from_start = from_start != 0;
+	connection->phase = from_start ? PHASE_HANDSHAKE : PHASE_ANSWERED;
 	connection->hash = scatter(id);
 	__atomic_store_n(&connection->is_ready, 1, __ATOMIC_RELEASE);
 }

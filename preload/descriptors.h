@@ -38,6 +38,7 @@ struct endpoints {
 struct descriptor {
 	u64 kind;
 	struct endpoints ends;
+	u64 object; /* of a TLS connection that began here, and whose bytes the library gets through memory; perhaps of an earlier one */
 };
 
 #define DESCRIPTORS_BYTES (sizeof(struct descriptor) * MOST_DESCRIPTORS)

@@ -23,16 +23,27 @@ enum gnutls_function {
 	GNUTLS_DEINIT,
 	GNUTLS_HANDSHAKE,
 	GNUTLS_BYE,
+	GNUTLS_ALERT_SEND,
+	GNUTLS_ALERT_SEND_APPROPRIATE,
+	GNUTLS_CERTIFICATE_VERIFY_PEERS,
+	GNUTLS_CERTIFICATE_VERIFY_PEERS2,
+	GNUTLS_CERTIFICATE_VERIFY_PEERS3,
 	GNUTLS_PACKET_GET, /* from here on those that are only asked */
 	GNUTLS_RECORD_GET_MAX_SIZE,
 	GNUTLS_PROTOCOL_GET_VERSION,
 	GNUTLS_ALPN_GET_SELECTED_PROTOCOL,
 	GNUTLS_CIPHER_GET,
 	GNUTLS_CIPHERSUITE_GET,
+	GNUTLS_ALERT_GET,
+	GNUTLS_ERROR_TO_ALERT,
+	GNUTLS_SESSION_GET_VERIFY_CERT_STATUS,
 };
 
 #define GNUTLS_E_AGAIN (-28)
 #define GNUTLS_E_INTERRUPTED (-52)
+#define GNUTLS_E_WARNING_ALERT_RECEIVED (-16)
+#define GNUTLS_E_FATAL_ALERT_RECEIVED (-12)
+#define GNUTLS_AL_FATAL 2
 #define FILE_PIECE_BYTES 4096 /* of a file that is sent, in one record */
 #define GNUTLS_CIPHER_NULL 1
 #define GNUTLS_SERVER 1 /* a flag of gnutls_init */
@@ -59,6 +70,36 @@ static void describe_gnutls(struct event_opened *event, void *session, const str
 			  CIPHER_BYTES);
 }
 
+/* What the library found of the peer's certificate, by itself or when the program asked: gnutls_certificate_status_t; 0: nothing. */
+static s32 verified_flags(const struct connection *connection)
+{
+	const struct library *library = GET(connection->library);
+	struct handshake *handshake = handshake_of(connection);
+	u32 own = 0;
+	if (library && HAS(library, GNUTLS_SESSION_GET_VERIFY_CERT_STATUS))
+		own = REAL(library, GNUTLS_SESSION_GET_VERIFY_CERT_STATUS, u32, void *)((void *)connection->object);
+	return own && own != ~0U ? (s32)own : handshake ? (s32)GET(handshake->verified) : 0;
+}
+
+/* The alert that was received last; it is an error only if the library says so. */
+static s32 received_alert(const struct library *library, void *session)
+{
+	return library && HAS(library, GNUTLS_ALERT_GET) ? REAL(library, GNUTLS_ALERT_GET, int, void *)(session) : 0;
+}
+
+/* After a call that failed, or would block, before any data was read: report why the library gives up, if it says so. */
+static __attribute__((noinline)) void check_session(struct connection *connection, void *session, ssize_t result)
+{
+	if (GET(connection->phase) == PHASE_ANSWERED || GET(connection->failures) || result == GNUTLS_E_AGAIN ||
+	    result == GNUTLS_E_INTERRUPTED || result == GNUTLS_E_WARNING_ALERT_RECEIVED)
+		return;
+	const struct library *library = GET(connection->library);
+	s32 alert = result == GNUTLS_E_FATAL_ALERT_RECEIVED ? received_alert(library, session) : 0;
+	s32 verified = verified_flags(connection);
+	if (alert || verified)
+		report_failure(connection, -1, alert, verified);
+}
+
 /* How many bytes of a send count now, after it: see above. */
 static __attribute__((noinline)) u64 sent_bytes(const struct wrapped *call, ssize_t result, u64 size)
 {
@@ -79,13 +120,15 @@ static __attribute__((noinline)) u64 sent_bytes(const struct wrapped *call, ssiz
 #define KEPT (result >= 0 ? wanted : 0) /* until the handshake sends it: all, and 0 is success */
 #define SENT sent_bytes(&call, (ssize_t)result, wanted)
 
-#define GNUTLS_CALL(name, function, direction, buffer, moved, type, parameters, arguments)      \
-	WRAP(type, name, parameters, arguments)                                                 \
-	{                                                                                       \
-		struct wrapped call = begin_call(library, session, __builtin_frame_address(0)); \
-		type result = ((type(*) parameters)library->functions[function])arguments;      \
-		end_call(&call, direction, buffer, moved, CUT_CALL_LIMIT);                      \
-		return result;                                                                  \
+#define GNUTLS_CALL(name, function, direction, buffer, moved, type, parameters, arguments)                 \
+	WRAP(type, name, parameters, arguments)                                                            \
+	{                                                                                                  \
+		struct wrapped call = begin_call(library, session, __builtin_frame_address(0));            \
+		type result = ((type(*) parameters)library->functions[function])arguments;                 \
+		struct connection *connection = end_call(&call, direction, buffer, moved, CUT_CALL_LIMIT); \
+		if (connection && result < 0)                                                              \
+			check_session(connection, session, result);                                        \
+		return result;                                                                             \
 	}
 
 GNUTLS_CALL(gnutls_record_recv, GNUTLS_RECORD_RECV, DIRECTION_READ, buffer, RECEIVED, ssize_t,
@@ -105,8 +148,69 @@ GNUTLS_CALL(gnutls_record_send_early_data, GNUTLS_RECORD_SEND_EARLY_DATA, DIRECT
 	    (void *session, const void *buffer, size_t wanted), (session, buffer, wanted))
 GNUTLS_CALL(gnutls_record_uncork, GNUTLS_RECORD_UNCORK, DIRECTION_WRITE, 0, 0, int, (void *session, u32 flags),
 	    (session, flags))
-GNUTLS_CALL(gnutls_handshake, GNUTLS_HANDSHAKE, DIRECTION_READ, 0, 0, int, (void *session), (session))
 GNUTLS_CALL(gnutls_bye, GNUTLS_BYE, DIRECTION_READ, 0, 0, int, (void *session, int how), (session, how))
+
+WRAP(int, gnutls_handshake, (void *session), (session))
+{
+	struct wrapped call = begin_call(library, session, __builtin_frame_address(0));
+	int result = REAL(library, GNUTLS_HANDSHAKE, int, void *)(session);
+	struct connection *connection = end_call(&call, DIRECTION_READ, 0, 0, CUT_NONE);
+	if (connection && !result)
+		complete_handshake(connection);
+	else if (connection)
+		check_session(connection, session, result);
+	return result;
+}
+
+/* The program sends an alert: report a fatal one. */
+static __attribute__((noinline)) void end_alert(const struct wrapped *call, int level, int alert)
+{
+	struct connection *connection = end_call(call, DIRECTION_WRITE, 0, 0, CUT_NONE);
+	if (connection && GET(connection->phase) != PHASE_ANSWERED && level == GNUTLS_AL_FATAL)
+		report_failure(connection, alert, 0, verified_flags(connection));
+}
+
+WRAP(int, gnutls_alert_send, (void *session, int level, int alert), (session, level, alert))
+{
+	struct wrapped call = begin_call(library, session, __builtin_frame_address(0));
+	int result = REAL(library, GNUTLS_ALERT_SEND, int, void *, int, int)(session, level, alert);
+	end_alert(&call, level, alert);
+	return result;
+}
+
+WRAP(int, gnutls_alert_send_appropriate, (void *session, int error), (session, error))
+{
+	struct wrapped call = begin_call(library, session, __builtin_frame_address(0));
+	int result = REAL(library, GNUTLS_ALERT_SEND_APPROPRIATE, int, void *, int)(session, error);
+	int level = 0, alert = -1;
+	if (HAS(library, GNUTLS_ERROR_TO_ALERT))
+		alert = REAL(library, GNUTLS_ERROR_TO_ALERT, int, int, int *)(error, &level);
+	end_alert(&call, level, alert);
+	return result;
+}
+
+static void note_verified(const void *session, int result, const u32 *status)
+{
+	struct connection *connection = result || !status || !has_connections() ? 0 : find_connection((u64)session);
+	struct handshake *handshake = connection ? handshake_of(connection) : 0;
+	if (handshake)
+		SET(handshake->verified, *status);
+}
+
+#define GNUTLS_VERIFY(name, function, parameters, arguments)                             \
+	WRAP(int, name, parameters, arguments)                                           \
+	{                                                                                \
+		int result = ((int(*) parameters)library->functions[function])arguments; \
+		note_verified(session, result, status);                                  \
+		return result;                                                           \
+	}
+
+GNUTLS_VERIFY(gnutls_certificate_verify_peers, GNUTLS_CERTIFICATE_VERIFY_PEERS,
+	      (void *session, void *data, u32 count, u32 *status), (session, data, count, status))
+GNUTLS_VERIFY(gnutls_certificate_verify_peers2, GNUTLS_CERTIFICATE_VERIFY_PEERS2, (void *session, u32 *status),
+	      (session, status))
+GNUTLS_VERIFY(gnutls_certificate_verify_peers3, GNUTLS_CERTIFICATE_VERIFY_PEERS3,
+	      (void *session, const char *name, u32 *status), (session, name, status))
 
 WRAP(ssize_t, gnutls_record_recv_packet, (void *session, void **packet), (session, packet))
 {
@@ -170,34 +274,55 @@ WRAP(int, gnutls_init, (void **session, u32 flags), (session, flags))
 	return result;
 }
 
+/* The session is about to be freed: report what it says of a handshake without data. */
+static __attribute__((noinline)) void check_unused_session(struct connection *connection, void *session)
+{
+	s32 alert = received_alert(GET(connection->library), session), verified = verified_flags(connection);
+	if (alert || verified)
+		report_failure(connection, -1, alert, verified);
+}
+
 WRAP(void, gnutls_deinit, (void *session), (session))
 {
+	struct connection *connection = session && has_connections() ? find_connection((u64)session) : 0;
+	if (connection && GET(connection->handshake))
+		check_unused_session(connection, session);
 	free_object(session);
 	REAL(library, GNUTLS_DEINIT, void, void *)(session);
 }
 
 static const struct family_functions gnutls_functions = {
     .mark = "gnutls_record_get_max_size",
-    .functions = {[GNUTLS_RECORD_RECV] = WRAPPED(gnutls_record_recv),
-		  [GNUTLS_RECORD_SEND] = WRAPPED(gnutls_record_send),
-		  [GNUTLS_RECORD_SEND2] = WRAPPED(gnutls_record_send2),
-		  [GNUTLS_RECORD_SEND_RANGE] = WRAPPED(gnutls_record_send_range),
-		  [GNUTLS_RECORD_SEND_EARLY_DATA] = {"gnutls_record_send_early_data",
-						     gnutls_record_send_early_data_wrappers},
-		  [GNUTLS_RECORD_SEND_FILE] = WRAPPED(gnutls_record_send_file),
-		  [GNUTLS_RECORD_RECV_SEQ] = WRAPPED(gnutls_record_recv_seq),
-		  [GNUTLS_RECORD_RECV_PACKET] = WRAPPED(gnutls_record_recv_packet),
-		  [GNUTLS_RECORD_RECV_EARLY_DATA] = {"gnutls_record_recv_early_data",
-						     gnutls_record_recv_early_data_wrappers},
-		  [GNUTLS_RECORD_UNCORK] = WRAPPED(gnutls_record_uncork),
-		  [GNUTLS_INIT] = WRAPPED(gnutls_init),
-		  [GNUTLS_DEINIT] = WRAPPED(gnutls_deinit),
-		  [GNUTLS_HANDSHAKE] = WRAPPED(gnutls_handshake),
-		  [GNUTLS_BYE] = WRAPPED(gnutls_bye),
-		  [GNUTLS_PACKET_GET] = ASKED("gnutls_packet_get"),
-		  [GNUTLS_RECORD_GET_MAX_SIZE] = ASKED("gnutls_record_get_max_size"),
-		  [GNUTLS_PROTOCOL_GET_VERSION] = ASKED("gnutls_protocol_get_version"),
-		  [GNUTLS_ALPN_GET_SELECTED_PROTOCOL] = ASKED("gnutls_alpn_get_selected_protocol"),
-		  [GNUTLS_CIPHER_GET] = ASKED("gnutls_cipher_get"),
-		  [GNUTLS_CIPHERSUITE_GET] = ASKED("gnutls_ciphersuite_get")},
+    .functions =
+	{[GNUTLS_RECORD_RECV] = WRAPPED(gnutls_record_recv),
+	 [GNUTLS_RECORD_SEND] = WRAPPED(gnutls_record_send),
+	 [GNUTLS_RECORD_SEND2] = WRAPPED(gnutls_record_send2),
+	 [GNUTLS_RECORD_SEND_RANGE] = WRAPPED(gnutls_record_send_range),
+	 [GNUTLS_RECORD_SEND_EARLY_DATA] = {"gnutls_record_send_early_data", gnutls_record_send_early_data_wrappers},
+	 [GNUTLS_RECORD_SEND_FILE] = WRAPPED(gnutls_record_send_file),
+	 [GNUTLS_RECORD_RECV_SEQ] = WRAPPED(gnutls_record_recv_seq),
+	 [GNUTLS_RECORD_RECV_PACKET] = WRAPPED(gnutls_record_recv_packet),
+	 [GNUTLS_RECORD_RECV_EARLY_DATA] = {"gnutls_record_recv_early_data", gnutls_record_recv_early_data_wrappers},
+	 [GNUTLS_RECORD_UNCORK] = WRAPPED(gnutls_record_uncork),
+	 [GNUTLS_INIT] = WRAPPED(gnutls_init),
+	 [GNUTLS_DEINIT] = WRAPPED(gnutls_deinit),
+	 [GNUTLS_HANDSHAKE] = WRAPPED(gnutls_handshake),
+	 [GNUTLS_BYE] = WRAPPED(gnutls_bye),
+	 [GNUTLS_ALERT_SEND] = WRAPPED(gnutls_alert_send),
+	 [GNUTLS_ALERT_SEND_APPROPRIATE] = {"gnutls_alert_send_appropriate", gnutls_alert_send_appropriate_wrappers},
+	 [GNUTLS_CERTIFICATE_VERIFY_PEERS] = {"gnutls_certificate_verify_peers",
+					      gnutls_certificate_verify_peers_wrappers},
+	 [GNUTLS_CERTIFICATE_VERIFY_PEERS2] = {"gnutls_certificate_verify_peers2",
+					       gnutls_certificate_verify_peers2_wrappers},
+	 [GNUTLS_CERTIFICATE_VERIFY_PEERS3] = {"gnutls_certificate_verify_peers3",
+					       gnutls_certificate_verify_peers3_wrappers},
+	 [GNUTLS_PACKET_GET] = ASKED("gnutls_packet_get"),
+	 [GNUTLS_RECORD_GET_MAX_SIZE] = ASKED("gnutls_record_get_max_size"),
+	 [GNUTLS_PROTOCOL_GET_VERSION] = ASKED("gnutls_protocol_get_version"),
+	 [GNUTLS_ALPN_GET_SELECTED_PROTOCOL] = ASKED("gnutls_alpn_get_selected_protocol"),
+	 [GNUTLS_CIPHER_GET] = ASKED("gnutls_cipher_get"),
+	 [GNUTLS_CIPHERSUITE_GET] = ASKED("gnutls_ciphersuite_get"),
+	 [GNUTLS_ALERT_GET] = ASKED("gnutls_alert_get"),
+	 [GNUTLS_ERROR_TO_ALERT] = ASKED("gnutls_error_to_alert"),
+	 [GNUTLS_SESSION_GET_VERIFY_CERT_STATUS] = ASKED("gnutls_session_get_verify_cert_status")},
 };

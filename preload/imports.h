@@ -88,6 +88,28 @@ static struct library *free_library(void)
 	return 0;
 }
 
+/* What says a thread's last error: in libcrypto, and in NSPR. */
+static const char *const last_errors[FAMILIES] = {
+    [FAMILY_OPENSSL] = "ERR_peek_last_error",
+    [FAMILY_NSS] = "PR_GetError",
+};
+
+/* Find these functions for the libraries that were linked with the file that has them. */
+static int find_last_errors(struct dl_phdr_info *info, size_t size, void *state)
+{
+	struct object object;
+	(void)size, (void)state;
+	read_object(info, &object);
+	for (u32 i = 0; i < MOST_LIBRARIES; i++) {
+		struct library *library = &libraries[i];
+		const char *name = last_errors[library->family];
+		if (library->end && name && !library->last_error &&
+		    (library->of.dynamic == object.dynamic || needs(&library->of, &object)))
+			__atomic_store_n(&library->last_error, exported_by(&object, name), __ATOMIC_RELAXED);
+	}
+	return 0;
+}
+
 /* Learn a library, or see again that it is there. Returns 0 if there is no place for it. */
 static int learn_library(enum family family, const struct object *object, u32 order)
 {
@@ -104,6 +126,7 @@ static int learn_library(enum family family, const struct object *object, u32 or
 	__atomic_store_n(&library->name, library_name(family, object), __ATOMIC_RELAXED);
 	for (u32 i = 0; i < MOST_FUNCTIONS && functions[i].name; i++)
 		__atomic_store_n(&library->functions[i], exported_by(object, functions[i].name), __ATOMIC_RELAXED);
+	__atomic_store_n(&library->last_error, 0, __ATOMIC_RELAXED);
 	library->start = object->start;
 	__atomic_store_n(&library->end, object->end, __ATOMIC_RELEASE);
 	return 1;
@@ -333,6 +356,7 @@ static int look_at_files_once(void)
 		return 1;
 	if (!pass.first && forget_unloaded() && pass.beyond)
 		return 0;
+	dl_iterate_phdr(find_last_errors, 0);
 	u32 listed = pass.index;
 	pass.index = 0;
 	dl_iterate_phdr(find_references, &pass);

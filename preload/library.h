@@ -40,7 +40,7 @@ enum library_name {
 	LIBRARY_NSS,
 };
 
-#define MOST_FUNCTIONS 32
+#define MOST_FUNCTIONS 40
 #define MOST_LIBRARIES 16
 
 struct library {
@@ -51,6 +51,8 @@ struct library {
 	u64 generation;	  /* of the list of files in which it was seen last */
 	struct object of; /* its file */
 	void *functions[MOST_FUNCTIONS];
+	u64 (*last_error)(
+	    void); /* says this thread's last error, without a change; 0: the library has none, or it was not found */
 };
 
 struct function {

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "handshakes.h"
 #include "open_calls.h"
 #include "joining.h"
 
@@ -36,11 +37,13 @@ static void give_memory_back(void)
 	system_call(__NR_munmap, (long)ring_place, (long)ring_place_bytes, 0, 0, 0, 0);
 	system_call(__NR_munmap, (long)connections, CONNECTIONS_BYTES, 0, 0, 0, 0);
 	system_call(__NR_munmap, (long)call_buckets, CALL_BUCKETS_BYTES, 0, 0, 0, 0);
+	system_call(__NR_munmap, (long)handshakes, sizeof(*handshakes), 0, 0, 0, 0);
 	if (descriptor_memory)
 		system_call(__NR_munmap, (long)descriptor_memory, DESCRIPTORS_BYTES, 0, 0, 0, 0);
 	ring_place = 0;
 	connections = 0;
 	call_buckets = 0;
+	handshakes = 0;
 	descriptors = descriptor_memory = 0;
 }
 

@@ -26,7 +26,8 @@ struct object {
 	const ElfW(Verdef) * own_versions;
 	const ElfW(Rela) * relocations[2]; /* of data, and of calls */
 	u64 relocation_bytes[2];
-	u64 flags; /* DT_FLAGS_1 */
+	u64 flags;     /* DT_FLAGS_1 */
+	u64 soname_at; /* of its own name, in `names` */
 	u8 has_rpath, has_runpath;
 };
 
@@ -59,6 +60,7 @@ static const struct {
     {DT_JMPREL, offsetof(struct object, relocations[1]), 1},
     {DT_PLTRELSZ, offsetof(struct object, relocation_bytes[1]), 0},
     {DT_FLAGS_1, offsetof(struct object, flags), 0},
+    {DT_SONAME, offsetof(struct object, soname_at), 0},
 };
 
 static void read_entry(struct object *object, const ElfW(Dyn) * entry)
@@ -199,6 +201,18 @@ static const char *own_version(const struct object *object, u32 index)
 		if (!version->vd_next)
 			return 0;
 	}
+}
+
+/* Whether a file was linked with another one (DT_NEEDED). */
+static int needs(const struct object *object, const struct object *other)
+{
+	if (!object->names || !other->names || !other->soname_at)
+		return 0;
+	for (const ElfW(Dyn) *entry = object->dynamic; entry && entry->d_tag != DT_NULL; entry++)
+		if (entry->d_tag == DT_NEEDED &&
+		    is_same(object->names + entry->d_un.d_val, other->names + other->soname_at))
+			return 1;
+	return 0;
 }
 
 /* A search for the file that has an address in it. */

@@ -33,12 +33,19 @@ enum openssl_function {
 	SSL_VERSION, /* from here on those that are only asked */
 	SSL_IS_SERVER,
 	SSL_GET_SHUTDOWN,
-	SSL_GET_FD,
+	SSL_IS_INIT_FINISHED,
+	SSL_GET_VERIFY_RESULT,
+	SSL_GROUP_TO_NAME, /* since 3.0, which numbers errors in another way */
 	SSL_GET_SERVERNAME,
 	SSL_GET0_ALPN_SELECTED,
 	SSL_GET_CURRENT_CIPHER,
 	SSL_CIPHER_GET_NAME,
 };
+
+static int is_openssl_server(const struct library *library, const void *ssl)
+{
+	return HAS(library, SSL_IS_SERVER) && REAL(library, SSL_IS_SERVER, int, const void *)(ssl);
+}
 
 static void describe_openssl(struct event_opened *event, void *ssl, const struct library *library)
 {
@@ -78,6 +85,74 @@ static __attribute__((noinline)) void check_ends(struct connection *connection)
 		end_direction(connection, tid, DIRECTION_READ);
 }
 
+/* The numbers of libssl in an error (openssl/err.h), and of the first reason that is a received alert (openssl/sslerr.h). */
+#define ERR_LIB_SSL 20
+#define ERR_LIB_SSL_OF_BORINGSSL 16
+#define SSL_AD_REASON_OFFSET 1000
+
+/* The reason of libssl's that this thread's queue of errors has last; 0: it has none. The queue stays as it is. */
+static u32 last_reason(const struct library *library)
+{
+	u64 (*last_error)(void) = __atomic_load_n(&library->last_error, __ATOMIC_RELAXED);
+	u64 error = last_error ? last_error() : 0;
+	u32 shift = HAS(library, SSL_GROUP_TO_NAME) ? 23 : 24;
+	u32 own = library->name == LIBRARY_BORINGSSL ? ERR_LIB_SSL_OF_BORINGSSL : ERR_LIB_SSL;
+	return (error >> shift & 0xff) == own ? (u32)error & 0xfff : 0;
+}
+
+static int is_finished(const struct library *library, const void *ssl)
+{
+	return HAS(library, SSL_IS_INIT_FINISHED) && REAL(library, SSL_IS_INIT_FINISHED, int, const void *)(ssl);
+}
+
+static s32 verify_result(const struct library *library, const void *ssl)
+{
+	return HAS(library, SSL_GET_VERIFY_RESULT) ? (s32)REAL(library, SSL_GET_VERIFY_RESULT, long, const void *)(ssl)
+						   : 0;
+}
+
+/* After a call that failed, or would block, before any data was read: report why the library gives up. Each step of a handshake begins
+ * with an empty queue (state_machine in ssl/statem/statem.c); later what is in it may be older, unless it is an alert. */
+static __attribute__((noinline)) void check_failure(struct connection *connection)
+{
+	const struct library *library = GET(connection->library);
+	const void *ssl = (const void *)connection->object;
+	if (!library || GET(connection->failures)) /* none: see announce_opened */
+		return;
+	u32 reason = last_reason(library);
+	int is_over = is_finished(library, ssl);
+	if (is_over)
+		complete_handshake(connection);
+	if (!reason || (is_over && reason < SSL_AD_REASON_OFFSET))
+		return;
+	if (library->name == LIBRARY_BORINGSSL) /* as sslsniff/libraries/boringssl/failures.py reads it */
+		report_failure(connection, -1, 0, (s32)reason);
+	else
+		report_failure(connection, -1, (s32)reason, verify_result(library, ssl));
+}
+
+/* After a call that moved nothing. */
+static __attribute__((noinline)) void check_connection(struct connection *connection)
+{
+	check_ends(connection);
+	if (GET(connection->phase) != PHASE_ANSWERED)
+		check_failure(connection);
+}
+
+/* The object is about to be freed, or used for another connection: report what it says of a handshake without data. */
+static __attribute__((noinline)) void check_unused(struct connection *connection)
+{
+	const struct library *library = GET(connection->library);
+	const void *ssl = (const void *)connection->object;
+	if (!library || !GET(connection->handshake) || GET(connection->failures))
+		return;
+	s32 verified = library->name == LIBRARY_BORINGSSL ? 0 : verify_result(library, ssl);
+	if (is_finished(library, ssl))
+		complete_handshake(connection);
+	if (verified > 0)
+		report_failure(connection, -1, 0, verified);
+}
+
 /* Wrap a call that moves bytes. `moved`: how many it did, after it. */
 #define OPENSSL_CALL(name, function, direction, buffer, cut, moved, type, parameters, arguments) \
 	WRAP(type, name, parameters, arguments)                                                  \
@@ -87,7 +162,7 @@ static __attribute__((noinline)) void check_ends(struct connection *connection)
 		u64 size = (u64)(moved);                                                         \
 		struct connection *connection = end_call(&call, direction, buffer, size, cut);   \
 		if (connection && result <= 0)                                                   \
-			check_ends(connection);                                                  \
+			check_connection(connection);                                            \
 		return result;                                                                   \
 	}
 
@@ -111,9 +186,23 @@ OPENSSL_CALL(SSL_write_early_data, SSL_WRITE_EARLY_DATA, DIRECTION_WRITE, buffer
 	     (void *ssl, const void *buffer, size_t wanted, size_t *count), (ssl, buffer, wanted, count))
 OPENSSL_CALL(SSL_sendfile, SSL_SENDFILE, DIRECTION_WRITE, 0, CUT_SENDFILE, PLAIN, ssize_t,
 	     (void *ssl, int file, off_t offset, size_t wanted, int flags), (ssl, file, offset, wanted, flags))
-OPENSSL_CALL(SSL_connect, SSL_CONNECT, DIRECTION_WRITE, 0, CUT_NONE, 0, int, (void *ssl), (ssl))
-OPENSSL_CALL(SSL_accept, SSL_ACCEPT, DIRECTION_READ, 0, CUT_NONE, 0, int, (void *ssl), (ssl))
-OPENSSL_CALL(SSL_do_handshake, SSL_DO_HANDSHAKE, DIRECTION_READ, 0, CUT_NONE, 0, int, (void *ssl), (ssl))
+
+#define OPENSSL_HANDSHAKE(name, function)                                                        \
+	WRAP(int, name, (void *ssl), (ssl))                                                      \
+	{                                                                                        \
+		struct wrapped call = begin_call(library, ssl, __builtin_frame_address(0));      \
+		int result = REAL(library, function, int, void *)(ssl);                          \
+		struct connection *connection = end_call(&call, DIRECTION_READ, 0, 0, CUT_NONE); \
+		if (connection && result > 0)                                                    \
+			complete_handshake(connection);                                          \
+		else if (connection)                                                             \
+			check_connection(connection);                                            \
+		return result;                                                                   \
+	}
+
+OPENSSL_HANDSHAKE(SSL_connect, SSL_CONNECT)
+OPENSSL_HANDSHAKE(SSL_accept, SSL_ACCEPT)
+OPENSSL_HANDSHAKE(SSL_do_handshake, SSL_DO_HANDSHAKE)
 
 WRAP(int, SSL_shutdown, (void *ssl), (ssl))
 {
@@ -139,8 +228,10 @@ WRAP(void *, SSL_new, (void *context), (context))
 WRAP(void, SSL_free, (void *ssl), (ssl))
 {
 	struct connection *connection = ssl ? find_connection((u64)ssl) : 0;
-	if (connection && GET(connection->references) <= 1)
+	if (connection && GET(connection->references) <= 1) {
 		check_ends(connection);
+		check_unused(connection);
+	}
 	free_object(ssl);
 	REAL(library, SSL_FREE, void, void *)(ssl);
 }
@@ -175,8 +266,10 @@ WRAP(void *, SSL_dup, (void *ssl), (ssl))
 WRAP(int, SSL_clear, (void *ssl), (ssl))
 {
 	struct connection *connection = find_connection((u64)ssl);
-	if (connection && (connection->positions[DIRECTION_READ] | connection->positions[DIRECTION_WRITE])) {
+	if (connection && (connection->positions[DIRECTION_READ] | connection->positions[DIRECTION_WRITE] |
+			   GET(connection->handshake))) {
 		check_ends(connection);
+		check_unused(connection);
 		new_object(library, ssl);
 	}
 	return REAL(library, SSL_CLEAR, int, void *)(ssl);
@@ -223,7 +316,9 @@ static const struct family_functions openssl_functions = {
 		  [SSL_VERSION] = ASKED("SSL_version"),
 		  [SSL_IS_SERVER] = ASKED("SSL_is_server"),
 		  [SSL_GET_SHUTDOWN] = ASKED("SSL_get_shutdown"),
-		  [SSL_GET_FD] = ASKED("SSL_get_fd"),
+		  [SSL_IS_INIT_FINISHED] = ASKED("SSL_is_init_finished"),
+		  [SSL_GET_VERIFY_RESULT] = ASKED("SSL_get_verify_result"),
+		  [SSL_GROUP_TO_NAME] = ASKED("SSL_group_to_name"),
 		  [SSL_GET_SERVERNAME] = ASKED("SSL_get_servername"),
 		  [SSL_GET0_ALPN_SELECTED] = ASKED("SSL_get0_alpn_selected"),
 		  [SSL_GET_CURRENT_CIPHER] = ASKED("SSL_get_current_cipher"),

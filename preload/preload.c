@@ -33,6 +33,14 @@ static void describe(struct event_opened *event, const struct connection *connec
 		describe_nss(event, object, library);
 }
 
+static int is_server(const struct connection *connection)
+{
+	const struct library *library = GET(connection->library);
+	if (library && library->family == FAMILY_OPENSSL)
+		return is_openssl_server(library, (const void *)connection->object);
+	return GET(connection->role) == ROLE_SERVER;
+}
+
 extern char **environ;
 
 static const char *variable(const char *name)
@@ -77,7 +85,8 @@ __attribute__((constructor)) static void start(void)
 	struct process *own = wiped_memory(sizeof(*process));
 	connections = wiped_memory(CONNECTIONS_BYTES);
 	call_buckets = wiped_memory(CALL_BUCKETS_BYTES);
-	if (!own || !connections || !call_buckets)
+	handshakes = wiped_memory(sizeof(*handshakes));
+	if (!own || !connections || !call_buckets || !handshakes)
 		return;
 	process = own;
 	control = page;

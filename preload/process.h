@@ -13,14 +13,15 @@ struct thread {
 	u32 pid, tid;
 	u32 records;  /* that it is writing (ring.h) */
 	int received; /* the descriptor of the last receive, plus 1; 0: none since the last read */
-	u64 written;  /* the object that was written to last, until the next send */
+	u64 received_bytes;
+	u64 written; /* the object that was written to last, until the next send */
 };
 
 #define DESCRIPTIONS 8
 
 struct description {
 	u32 is_taken;
-	struct event_opened event;
+	struct event_failure event; /* or only its first part */
 };
 
 struct process {

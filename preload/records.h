@@ -8,20 +8,38 @@
 
 #include "descriptors.h"
 
-static inline void fill_header(struct event_header *header, u16 kind, u32 tid, u64 connection)
+static inline u64 monotonic_ns(void)
 {
 	struct timespec now;
 	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (u64)now.tv_sec * 1000000000 + (u64)now.tv_nsec;
+}
+
+static inline void fill_header(struct event_header *header, u16 kind, u32 tid, u64 connection)
+{
 	*header = (struct event_header){
 	    .kind = kind,
 	    .tid = tid,
-	    .time_ns = (u64)now.tv_sec * 1000000000 + (u64)now.tv_nsec,
+	    .time_ns = monotonic_ns(),
 	    .connection = connection,
 	};
 }
 
+/* Fill in the addresses of a record that has such members. */
+#define COPY_ENDPOINTS(to, ends)                                                   \
+	do {                                                                       \
+		(to)->family = (u16)(ends).remote.family_and_port;                 \
+		(to)->local_port = (u16)((ends).local.family_and_port >> 16);      \
+		(to)->remote_port = (u16)((ends).remote.family_and_port >> 16);    \
+		memcpy((to)->local, (ends).local.address, sizeof((to)->local));    \
+		memcpy((to)->remote, (ends).remote.address, sizeof((to)->remote)); \
+	} while (0)
+
 /* What the library's object knows of its connection. */
 static void describe(struct event_opened *event, const struct connection *connection, const struct library *library);
+
+/* Whether this process is the server of a connection, as far as the library says. */
+static int is_server(const struct connection *connection);
 
 /* Count bytes as lost, but not in the child of a fork inside of the call: they are its parent's. */
 static inline void lose(const struct connection *connection, u8 cut, u64 bytes)
@@ -61,13 +79,13 @@ static __attribute__((noinline)) int announce_opened(struct connection *connecti
 		return 0;
 	struct description *description = begin_description();
 	if (description) {
-		fill_opened(&description->event, connection, library);
-		describe(&description->event, connection, library);
+		fill_opened(&description->event.opened, connection, library);
+		describe(&description->event.opened, connection, library);
 	}
 	struct event_opened *event = begin_record(sizeof(*event), tid, &connection->id);
 	if (event) {
 		if (description)
-			memcpy(event, &description->event, sizeof(*event));
+			memcpy(event, &description->event.opened, sizeof(*event));
 		else
 			fill_opened(event, connection, library);
 		fill_header(&event->header, EVENT_OPENED, tid, connection->id);
@@ -91,12 +109,8 @@ static __attribute__((noinline)) void announce_addresses(struct connection *conn
 	if (!event)
 		return;
 	fill_header(&event->header, EVENT_ADDRESSES, tid, connection->id);
-	event->family = (u16)ends.remote.family_and_port;
-	event->local_port = (u16)(ends.local.family_and_port >> 16);
-	event->remote_port = (u16)(ends.remote.family_and_port >> 16);
+	COPY_ENDPOINTS(event, ends);
 	event->pad = 0;
-	memcpy(event->local, ends.local.address, sizeof(event->local));
-	memcpy(event->remote, ends.remote.address, sizeof(event->remote));
 	event->socket = 0;
 	end_record(event, sizeof(*event));
 	SET(connection->has_addresses, 1);
@@ -146,6 +160,9 @@ static __attribute__((noinline)) void begin_to_leave_out(struct connection *conn
 	end_record(event, sizeof(*event));
 	SET(connection->is_announced, 0);
 }
+
+/* Report the handshake of a connection that ends without data, and forget it. */
+static void end_handshake(struct connection *connection);
 
 /* Whether a connection is left out. The reader may leave out more at any time; what is left out stays so. */
 static inline int leave_out(struct connection *connection, u32 tid)
@@ -217,6 +234,8 @@ static void end_direction(struct connection *connection, u32 tid, u32 direction)
 /* Emit the end of a connection, and forget it. */
 static void close_connection(struct connection *connection, u32 tid)
 {
+	if (GET(connection->handshake))
+		end_handshake(connection);
 	if (GET(connection->is_announced)) {
 		struct event_closed *event = begin_record(sizeof(*event), tid, &connection->id);
 		if (event) {

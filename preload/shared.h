@@ -20,10 +20,11 @@ typedef __u8 u8;
 typedef __u16 u16;
 typedef __u32 u32;
 typedef __u64 u64;
+typedef __s32 s32;
 typedef __s64 s64;
 
 #define PAGE_BYTES 4096		    /* the least; the pages are as large as the kernel's */
-#define MAGIC 0x35304c5053535373ULL /* of this layout: it changes with the layout */
+#define MAGIC 0x36304c5053535373ULL /* of this layout: it changes with the layout */
 #define RING_VARIABLE "SSLSNIFF_RING"
 #define SOCKET_PATH_BYTES 64
 #define SOCKET_NAME_BYTES 32 /* all of them count: abstract sockets, unix(7) */
@@ -74,15 +75,16 @@ struct writer_page {
 	u64 connections; /* ids that were given out */
 	u8 pad_2[56];
 	struct lost lost[CUTS];
-	u64 untracked;	 /* calls whose connection had no room in the table */
-	u64 left_out;	 /* connections that are not in the sample */
-	u64 lost_closes; /* ends of connections that had no room in the ring */
-	u64 separate;	 /* libraries that were loaded by dlmopen, into a namespace of their own */
-	u64 bios;	 /* BIOs of OpenSSL with a connection inside */
-	u64 several;	 /* references that may be to one of several TLS libraries, or could not be written */
-	u64 copies;	 /* TLS libraries beyond those that there are wrappers for */
-	u64 limited;	 /* processes that began to limit or lock their memory, and were left */
-	u64 copy_bytes;	 /* of `named_copies` that are written */
+	u64 untracked;	     /* calls whose connection had no room in the table */
+	u64 left_out;	     /* connections that are not in the sample */
+	u64 lost_closes;     /* ends of connections that had no room in the ring */
+	u64 separate;	     /* libraries that were loaded by dlmopen, into a namespace of their own */
+	u64 bios;	     /* BIOs of OpenSSL with a connection inside */
+	u64 several;	     /* references that may be to one of several TLS libraries, or could not be written */
+	u64 copies;	     /* TLS libraries beyond those that there are wrappers for */
+	u64 limited;	     /* processes that began to limit or lock their memory, and were left */
+	u64 lost_handshakes; /* records of handshakes that had no room */
+	u64 copy_bytes;	     /* of `named_copies` that are written */
 	/* Those libraries: the number of each, its path, a zero byte. What there is no room for is only counted. */
 	char named_copies[COPY_NAMES_BYTES];
 	u64 loaded_bytes; /* of `loaded_files` that are written */
@@ -93,6 +95,6 @@ struct writer_page {
 _Static_assert(sizeof(struct control_page) <= PAGE_BYTES && sizeof(struct writer_page) <= PAGE_BYTES, "pages");
 _Static_assert(__builtin_offsetof(struct control_page, socket_path) == 40, "control_page");
 _Static_assert(__builtin_offsetof(struct writer_page, lost) == 128, "writer_page");
-_Static_assert(__builtin_offsetof(struct writer_page, copy_bytes) == 272, "writer_page");
-_Static_assert(__builtin_offsetof(struct writer_page, loaded_bytes) == 2328, "writer_page");
+_Static_assert(__builtin_offsetof(struct writer_page, copy_bytes) == 280, "writer_page");
+_Static_assert(__builtin_offsetof(struct writer_page, loaded_bytes) == 2336, "writer_page");
 _Static_assert(sizeof(struct introduction) == 48, "introduction");

@@ -12,7 +12,7 @@
 #include <sys/uio.h>
 
 #include "open_calls.h"
-#include "records.h"
+#include "handshakes.h"
 
 #define CERTAIN 2
 
@@ -53,63 +53,111 @@ static void bind_inside(struct connection *connection, int descriptor)
 	bind_descriptor(connection, descriptor, 1);
 }
 
-/* A socket call of this thread on `descriptor`. Not inlined: the wrappers should stay short. */
-static __attribute__((noinline)) void note_descriptor(int descriptor, int sends, int is_socket)
+/* A socket call of this thread on `descriptor`. Returns the connection of the TLS call around it, if its handshake is noted; 0: there
+ * is none. Not inlined: the wrappers should stay short. */
+static __attribute__((noinline)) struct connection *note_descriptor(int descriptor, int sends, int is_socket, u64 size)
 {
 	u64 stack = (u64)__builtin_frame_address(0), above, object;
 	u64 nearest = innermost_object(stack);
-	struct connection *connection = nearest ? find_connection(nearest) : 0;
-	if (connection)
-		SET(connection->inside, descriptor + 1);
+	struct connection *innermost = nearest ? find_connection(nearest) : 0, *connection;
+	if (innermost)
+		SET(innermost->inside, descriptor + 1);
 	for (u32 place = 0; nearest && (object = next_enclosing(stack, &place, &above));) {
 		connection = object != nearest ? find_connection(object) : 0;
 		if (connection) /* TLS inside TLS: both layers use the socket */
 			bind_descriptor(connection, descriptor, 0);
 	}
+	if (innermost && GET(innermost->phase) == PHASE_HANDSHAKE) /* a callback may write to a file */
+		return is_stream(descriptor, is_socket) ? innermost : 0;
 	if (nearest || !is_stream(descriptor, is_socket))
-		return;
+		return 0;
 	struct thread *thread = this_thread();
 	if (!sends) {
 		thread->received = descriptor + 1;
+		thread->received_bytes = size;
 	} else if (thread->written) {
 		connection = find_connection(thread->written);
 		thread->written = 0;
 		if (connection)
 			bind_descriptor(connection, descriptor, 0);
+		if (connection && GET(connection->phase) == PHASE_HANDSHAKE)
+			pass_through_memory(connection);
 	}
+	return connection_through_memory(descriptor);
 }
 
+/* A socket call of this thread on `descriptor` passed no bytes, while a handshake is going on. */
+static __attribute__((noinline)) void note_no_bytes(int descriptor, int sends, ssize_t result)
+{
+	u8 ending = ending_of(result, sends);
+	if (!ending)
+		return;
+	u64 nearest = innermost_object((u64)__builtin_frame_address(0));
+	const struct connection *connection =
+	    nearest ? find_connection(nearest) : connection_through_memory(descriptor);
+	struct handshake *handshake = connection ? take_handshake(connection) : 0;
+	if (!handshake)
+		return;
+	if (GET(handshake->descriptor) == descriptor + 1) {
+		note_ending(handshake, ending);
+		report_handshake(connection, handshake); /* the program may end before the object does */
+	}
+	give_back(handshake);
+}
+
+/* After a socket call, whose first `known` bytes are at `first`. */
+#define NOTE_SOCKET_CALL(result, sends, is_socket, first, known)                                               \
+	do {                                                                                                   \
+		struct connection *connection = 0;                                                             \
+		if (result > 0 && has_connections() && is_watched())                                           \
+			connection = note_descriptor(descriptor, sends, is_socket, (u64)(result));             \
+		else if (result <= 0 && running_handshakes())                                                  \
+			note_no_bytes(descriptor, sends, result);                                              \
+		if (connection && note_bytes(connection, descriptor, sends, first, (u64)(known), (u64)result)) \
+			report_noted(connection);                                                              \
+	} while (0)
+
 /* `is_socket`: whether it only works on a socket. */
-#define SOCKET_CALL(name, real, sends, is_socket, parameters, arguments)                \
+#define SOCKET_CALL(name, real, sends, is_socket, first, known, parameters, arguments)  \
 	EXPORTED ssize_t name parameters                                                \
 	{                                                                               \
 		ssize_t result = ((ssize_t(*) parameters)real_function(real))arguments; \
-		if (result > 0 && has_connections() && is_watched())                    \
-			note_descriptor(descriptor, sends, is_socket);                  \
+		NOTE_SOCKET_CALL(result, sends, is_socket, first, known);               \
 		return result;                                                          \
 	}
 
-SOCKET_CALL(read, REAL_READ, 0, 0, (int descriptor, void *buffer, size_t size), (descriptor, buffer, size))
-SOCKET_CALL(write, REAL_WRITE, 1, 0, (int descriptor, const void *buffer, size_t size), (descriptor, buffer, size))
-SOCKET_CALL(readv, REAL_READV, 0, 0, (int descriptor, const struct iovec *list, int count), (descriptor, list, count))
-SOCKET_CALL(writev, REAL_WRITEV, 1, 0, (int descriptor, const struct iovec *list, int count), (descriptor, list, count))
-SOCKET_CALL(recv, REAL_RECV, 0, 1, (int descriptor, void *buffer, size_t size, int flags),
+#define FIRST_OF(message) ((message)->msg_iovlen ? (message)->msg_iov->iov_base : 0)
+#define FIRST_BYTES_OF(message) ((message)->msg_iovlen ? (message)->msg_iov->iov_len : 0)
+
+/* How many bytes a receive copied: it may only say how many there are, and have no buffer. */
+#define COPIED (flags & (MSG_TRUNC | MSG_PEEK) ? 0 : result)
+
+SOCKET_CALL(read, REAL_READ, 0, 0, buffer, result, (int descriptor, void *buffer, size_t size),
+	    (descriptor, buffer, size))
+SOCKET_CALL(write, REAL_WRITE, 1, 0, buffer, result, (int descriptor, const void *buffer, size_t size),
+	    (descriptor, buffer, size))
+SOCKET_CALL(readv, REAL_READV, 0, 0, list->iov_base, list->iov_len,
+	    (int descriptor, const struct iovec *list, int count), (descriptor, list, count))
+SOCKET_CALL(writev, REAL_WRITEV, 1, 0, list->iov_base, list->iov_len,
+	    (int descriptor, const struct iovec *list, int count), (descriptor, list, count))
+SOCKET_CALL(recv, REAL_RECV, 0, 1, buffer, COPIED, (int descriptor, void *buffer, size_t size, int flags),
 	    (descriptor, buffer, size, flags))
-SOCKET_CALL(send, REAL_SEND, 1, 1, (int descriptor, const void *buffer, size_t size, int flags),
+SOCKET_CALL(send, REAL_SEND, 1, 1, buffer, result, (int descriptor, const void *buffer, size_t size, int flags),
 	    (descriptor, buffer, size, flags))
-SOCKET_CALL(sendmsg, REAL_SENDMSG, 1, 1, (int descriptor, const struct msghdr *message, int flags),
-	    (descriptor, message, flags))
-SOCKET_CALL(recvfrom, REAL_RECVFROM, 0, 1,
+SOCKET_CALL(sendmsg, REAL_SENDMSG, 1, 1, FIRST_OF(message), FIRST_BYTES_OF(message),
+	    (int descriptor, const struct msghdr *message, int flags), (descriptor, message, flags))
+SOCKET_CALL(recvfrom, REAL_RECVFROM, 0, 1, buffer, COPIED,
 	    (int descriptor, void *buffer, size_t size, int flags, __SOCKADDR_ARG address, socklen_t *address_bytes),
 	    (descriptor, buffer, size, flags, address, address_bytes))
-SOCKET_CALL(sendto, REAL_SENDTO, 1, 1,
+SOCKET_CALL(sendto, REAL_SENDTO, 1, 1, buffer, result,
 	    (int descriptor, const void *buffer, size_t size, int flags, __CONST_SOCKADDR_ARG address,
 	     socklen_t address_bytes),
 	    (descriptor, buffer, size, flags, address, address_bytes))
 /* With _FORTIFY_SOURCE (debug/read_chk.c, debug/recv_chk.c of glibc). */
-SOCKET_CALL(__read_chk, REAL_READ_CHK, 0, 0, (int descriptor, void *buffer, size_t size, size_t room),
+SOCKET_CALL(__read_chk, REAL_READ_CHK, 0, 0, buffer, result, (int descriptor, void *buffer, size_t size, size_t room),
 	    (descriptor, buffer, size, room))
-SOCKET_CALL(__recv_chk, REAL_RECV_CHK, 0, 1, (int descriptor, void *buffer, size_t size, size_t room, int flags),
+SOCKET_CALL(__recv_chk, REAL_RECV_CHK, 0, 1, buffer, COPIED,
+	    (int descriptor, void *buffer, size_t size, size_t room, int flags),
 	    (descriptor, buffer, size, room, flags))
 
 EXPORTED ssize_t recvmsg(int descriptor, struct msghdr *message, int flags)
@@ -118,7 +166,6 @@ EXPORTED ssize_t recvmsg(int descriptor, struct msghdr *message, int flags)
 	    ((ssize_t (*)(int, struct msghdr *, int))real_function(REAL_RECVMSG))(descriptor, message, flags);
 	if (result > 0 && GET(descriptors) && message->msg_controllen)
 		note_passed(message);
-	if (result > 0 && has_connections() && is_watched())
-		note_descriptor(descriptor, 0, 1);
+	NOTE_SOCKET_CALL(result, 0, 1, FIRST_OF(message), COPIED ? FIRST_BYTES_OF(message) : 0);
 	return result;
 }

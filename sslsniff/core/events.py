@@ -244,7 +244,7 @@ class TlsSocket(NamedTuple):
     ClientHello, or empty. ``answer``: the first bytes that were received, 16 at most; empty if
     they are not known. ``received_alert``: the number of an alert that came in clear.
     ``acknowledged``, ``received``: bytes; 0 while the socket is open. ``has_ended``: nothing more
-    is reported of it.
+    is reported of it. ``is_complete``: the library says that the handshake was completed.
     """
 
     time_ns: int
@@ -267,6 +267,7 @@ class TlsSocket(NamedTuple):
     uid: int | None = None
     answer: bytes = b""
     received_alert: int | None = None
+    is_complete: bool = False
 
 
 class Failure(NamedTuple):

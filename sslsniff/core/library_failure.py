@@ -11,14 +11,15 @@ class LibraryFailure(NamedTuple):
 
     ``kind``: a kind of ``core.handshakes``, None if the error does not say more than the alert.
     ``text``: the error in the library's words, None if it says nothing more. ``received_alert``:
-    the number of the alert that the error stands for. ``role``: of the side that alone gets this
-    error.
+    the number of the alert that the error stands for. ``sent_alert``: that of the one that the
+    library sends for it, if it always does. ``role``: of the side that alone gets this error.
     """
 
     kind: str | None = None
     text: str | None = None
     received_alert: int | None = None
     role: "Side | None" = None
+    sent_alert: int | None = None
 
 
 def received(alert: int, _verified: int | None) -> LibraryFailure:

@@ -48,7 +48,7 @@ LEFT_OUT = HEADER
 CGROUP = struct.Struct("<HBBIQQQ1024s")
 FAILURE = struct.Struct(f"<{OPENED.size}siiiBB2xQHHH2x16s16s32s")
 STDIO = struct.Struct(f"<{OPENED.size}sQQII16s256s")
-TLS_SOCKET = struct.Struct("<QQQQQIIHHHBBII16s16sBBBBB3x16s16s16s320s1032s")
+TLS_SOCKET = struct.Struct("<QQQQQIIHHHBBII16s16sBBBBBB2x16s16s16s320s1032s")
 """``struct tls_socket``, which follows the header and the socket in its event."""
 
 _SOCKET = struct.Struct("<Q")
@@ -257,6 +257,7 @@ def tls_socket(sock: int, value: memoryview, clock_offset_ns: int) -> TlsSocket:
         alert,
         hello_start,
         is_gone,
+        is_complete,
         answer,
         comm,
         program,
@@ -283,6 +284,7 @@ def tls_socket(sock: int, value: memoryview, clock_offset_ns: int) -> TlsSocket:
         received_alert=alert if alert_level else None,
         ending=SocketEnding(ending),
         has_ended=bool(is_gone),
+        is_complete=bool(is_complete),
         acknowledged=acknowledged,
         received=received,
     )

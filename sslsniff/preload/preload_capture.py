@@ -20,6 +20,7 @@ from sslsniff.kernel.memory.ring_set import RingSet
 from sslsniff.kernel.memory.shared_ring import CUTS
 from sslsniff.kernel.ring_buffer import BYTES_A_POLL, PollPacing, rest_bytes
 from sslsniff.preload import why_unseen
+from sslsniff.preload.preloaded_handshakes import PreloadedHandshakes
 from sslsniff.preload.unseen_libraries import UnseenLibraries
 from sslsniff.preload.watched_processes import WatchedProcesses
 
@@ -51,6 +52,7 @@ class _Counts(NamedTuple):
     several: int
     copies: int
     limited: int
+    lost_handshakes: int
 
 
 class PreloadCapture:
@@ -73,6 +75,7 @@ class PreloadCapture:
     ) -> None:
         self.libraries = [*LIBRARIES]
         self.fast_path = FastPath()
+        self._handshakes = PreloadedHandshakes(self.libraries)
         self._rings = rings
         self._ring_bytes = rings.size_bytes
         self._sample = sample
@@ -140,6 +143,7 @@ class PreloadCapture:
             yield from self._drain(sys.maxsize if exited else BYTES_A_POLL, rest)
             self._pacing.worked()
         yield from self._remove_ended()
+        yield from self._handshakes.drain(self.now_ns())
 
     def _wait(self, timeout_s: float) -> bool:
         """Wait for ends of processes, and for new rings; return whether a program has ended."""
@@ -165,13 +169,19 @@ class PreloadCapture:
                     f" nothing more of it is shown; {self._unseen.remedy}"
                 )
             elif ring.has_records and ring.pid not in self._exited:
-                yield events.Exited(self.now_ns(), ring.pid)
+                yield self._end_process(ring.pid)
         exited, self._exited = self._exited, []
         for pid in exited:
             if self._rings.has_ring_of(pid):
                 self._exited.append(pid)
             else:
-                yield events.Exited(self.now_ns(), pid)
+                yield self._end_process(pid)
+
+    def _end_process(self, pid: int) -> events.Exited:
+        """Note the end of a program that is read to its end; return the event for it."""
+        exited = events.Exited(self.now_ns(), pid)
+        self._handshakes.end_process(exited)
+        return exited
 
     def _look_at_processes(self) -> None:
         """Look for new processes, and for what cannot be seen in them, if it is time."""
@@ -208,6 +218,8 @@ class PreloadCapture:
                 yield from self._handle(record)
             yield from self._remove_ended()
             is_over = is_skipped() or not self._rings.waiting_bytes
+        if not is_skipped():
+            yield from self._handshakes.drain(self.now_ns(), is_over=True)
         self._name_copies()
         self._unseen.finish(is_skipped)
         self._report_shortcomings()
@@ -292,14 +304,18 @@ class PreloadCapture:
             record = record._replace(comm=self._rings.name_of(record.connection))
         if self._sampling is not None:
             self._remember(record)
+        if isinstance(record, events.TlsSocket):
+            found = record._replace(comm=self._rings.name_of(record.socket))
+            self._handshakes.report(found, self.now_ns())
+            return ()
+        if isinstance(record, events.Failure):
+            comm = self._rings.name_of(record.opened.connection)
+            self._handshakes.fail(record._replace(opened=record.opened._replace(comm=comm)))
+            return ()
+        if isinstance(record, events.Opened | events.LeftOut):
+            self._handshakes.pass_data(record.connection)
         if isinstance(
-            record,
-            events.Paired
-            | events.SocketGone
-            | events.SocketEnded
-            | events.CgroupMade
-            | events.TlsSocket
-            | events.Failure,
+            record, events.Paired | events.SocketGone | events.SocketEnded | events.CgroupMade
         ):
             return ()  # rings.c lets no such record through
         return (record,)
@@ -329,6 +345,9 @@ class PreloadCapture:
                 f"ring buffer full: the ends of {counts.lost_closes} connections were lost;"
                 " they count as open"
             )
+        if counts.lost_handshakes:
+            reports = counted(counts.lost_handshakes, "report was", "reports were")
+            self._note(f"{reports} lost of handshakes: a table or the ring buffer was full")
         if self._rings.refused:
             self._note(
                 f"{self._rings.refused} programs are not shown: what they sent is no ring, or"

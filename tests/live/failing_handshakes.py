@@ -1,11 +1,14 @@
 """Handshakes that fail, and what must be shown of them: for tests of several TLS libraries."""
 
+import os
+import signal
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
-from tests.live.sniffer import Captured
+from sslsniff.kernel import procfs
+from tests.live.sniffer import Captured, Sniffer
 from tests.workload.certificates import Authority
 from tests.workload.processes import PROGRAMS, started
 
@@ -75,6 +78,13 @@ def impatient(command: str, count: int = COUNT) -> str:
 def together(*commands: str, last: str = "true") -> list[str]:
     """Return what runs commands of a shell at once, then ``last``, and succeeds."""
     return ["sh", "-c", "".join(f"({each}) & " for each in commands) + f"wait; {last}; true"]
+
+
+def end_servers(sniffer: Sniffer, name: str) -> None:
+    """End the processes with this name that sslsniff watches, as its command."""
+    for pid in procfs.descendants([sniffer.process.pid]):
+        if procfs.thread_name(pid) == name:
+            os.kill(pid, signal.SIGTERM)
 
 
 def assert_shown(

@@ -24,7 +24,10 @@ from tests.workload.ports import free_port, listening
 COUNT_OF_PROGRAMS = COUNT // 4
 """A program for each handshake."""
 
-CLIENT = CLIENT_KINDS | {"wrong_name": "bad_certificate"}  # the alert says no more
+CLIENT = {
+    "probes": CLIENT_KINDS | {"wrong_name": "bad_certificate"},  # the alert says no more
+    "preload": CLIENT_KINDS,  # knows the error, too
+}
 SERVER = SERVER_KINDS | {
     "no_shared_cipher": "refused",
     "untrusted_client": "untrusted",
@@ -37,8 +40,8 @@ OPTIONS = {
 }
 
 
-def test_clients(made: Authority, tmp_path: Path) -> None:
-    kinds = dict(CLIENT)
+def test_clients(made: Authority, tmp_path: Path, engine: str) -> None:
+    kinds = dict(CLIENT[engine])
     del kinds["client_certificate"]  # the server may reset the connection before its alert is read
     trusting = nss.database(tmp_path / "trusting", made.certificate)
     other = nss.database(tmp_path / "other", made.stranger)
@@ -52,7 +55,7 @@ def test_clients(made: Authority, tmp_path: Path) -> None:
             commands[kind] = command
         last = impatient(commands.pop("timeout"), COUNT_OF_PROGRAMS)
         loops = [repeated(f"echo | {each}", COUNT_OF_PROGRAMS) for each in commands.values()]
-        captured = run_under(tmp_path, *together(*loops, last=last)).captured
+        captured = run_under(tmp_path, *together(*loops, last=last), engine=engine).captured
     assert_shown(captured, ports, kinds, COUNT_OF_PROGRAMS, exchanges=COUNT_OF_PROGRAMS)
 
 

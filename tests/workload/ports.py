@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -34,6 +35,17 @@ def wait_until_open(port: int) -> None:
     """Wait until something listens on ``port``; raises ``TimeoutError``."""
     until_s = time.monotonic() + PATIENCE_S
     while not is_open(port):
+        if time.monotonic() > until_s:
+            raise TimeoutError(f"nothing listens on port {port}")
+        time.sleep(_LOOK_S)
+
+
+def wait_until_listening(port: int) -> None:
+    """As ``wait_until_open``, without a connection: by what the kernel lists (proc_pid_net(5))."""
+    until_s = time.monotonic() + PATIENCE_S
+    listener = re.compile(f":{port:04X} 0+:0000 0A")
+    lists = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+    while not any(listener.search(each.read_text()) for each in lists):
         if time.monotonic() > until_s:
             raise TimeoutError(f"nothing listens on port {port}")
         time.sleep(_LOOK_S)

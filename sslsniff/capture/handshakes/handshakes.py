@@ -209,7 +209,7 @@ class Handshakes:
         explain = self._failures.get(self._library(failure))
         said = explain(failure.error, failure.verified) if explain else LibraryFailure()
         return facts._replace(
-            sent_alert=facts.sent_alert if failure.alert is None else failure.alert,
+            sent_alert=_first_known(failure.alert, facts.sent_alert, said.sent_alert),
             received_alert=said.received_alert or facts.received_alert,
             kind=said.kind,
             error=said.text,
@@ -220,6 +220,10 @@ class Handshakes:
 def _is_on(failure: Failure, found: TlsSocket) -> bool:
     """Return whether a failure's socket is this one, and not a later one at its address."""
     return failure.socket == found.socket and failure.remote in (None, found.remote)
+
+
+def _first_known(*alerts: int | None) -> int | None:
+    return next((each for each in alerts if each is not None), None)
 
 
 def _completed(first: Failure, later: Failure) -> Failure:

@@ -19,8 +19,12 @@ _DESCRIPTION = 6  # of an alert's record: after its header and the alert's level
 
 
 def facts_of(found: TlsSocket) -> HandshakeFacts:
-    """Return what is known of the handshake on a TLS socket without data."""
-    received = found.received if found.has_ended or found.ended_ns else None
+    """Return what is known of the handshake on a TLS socket without data.
+
+    If neither sends nor receives were seen, they passed unseen.
+    """
+    is_counted = bool(found.sends or found.received) and (found.has_ended or found.ended_ns)
+    received = found.received if is_counted else None
     return HandshakeFacts(
         sent_alert=_sent_alert(found),
         received_alert=found.received_alert,
@@ -28,7 +32,7 @@ def facts_of(found: TlsSocket) -> HandshakeFacts:
         answer=found.answer,
         received=received,
         ending=found.ending,
-        is_complete=_IS_COMPLETE[found.start](found),
+        is_complete=found.is_complete or _IS_COMPLETE[found.start](found),
     )
 
 

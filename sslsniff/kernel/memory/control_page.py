@@ -10,7 +10,7 @@ import os
 import struct
 from typing import NamedTuple
 
-MAGIC = 0x35304C5053535373
+MAGIC = 0x36304C5053535373
 _PAGE = struct.Struct("<QQQQII64s32s16s")
 """``struct control_page``."""
 _RING_BYTES_AT, _SAMPLE_AT, _STOPPED_AT = 8, 24, 32

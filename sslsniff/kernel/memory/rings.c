@@ -155,6 +155,26 @@ static int is_possible_opening(const struct event_opened *event, u32 length)
 	       event->alpn_bytes <= ALPN_BYTES && event->half == HALF_NONE;
 }
 
+static int is_of_ip(u16 family)
+{
+	return family == AF_INET || family == AF_INET6;
+}
+
+static int is_possible_handshake(const struct event_tls_socket *event, u32 length)
+{
+	const struct tls_socket *found = &event->found;
+	return length == sizeof(*event) && is_of_ip(found->family) &&
+	       (found->start == TLS_CLIENT_HELLO || found->start == TLS_HELLO_RECEIVED) &&
+	       found->sends <= NOTED_SENDS && found->hello_bytes <= HELLO_BYTES && !found->hello_start &&
+	       found->ending <= ENDING_TIMED_OUT;
+}
+
+static int is_possible_failure(const struct event_failure *event, u32 length)
+{
+	return length == sizeof(*event) && is_possible_opening(&event->opened, sizeof(event->opened)) &&
+	       event->alert >= -1 && event->alert <= 255 && (!event->socket || is_of_ip(event->family));
+}
+
 /* Whether a preloaded library may have written `record`. */
 static int is_possible(const void *record, u32 length)
 {
@@ -170,7 +190,11 @@ static int is_possible(const void *record, u32 length)
 	case EVENT_OPENED:
 		return is_possible_opening(record, length);
 	case EVENT_ADDRESSES:
-		return length == sizeof(*addresses) && (addresses->family == AF_INET || addresses->family == AF_INET6);
+		return length == sizeof(*addresses) && is_of_ip(addresses->family);
+	case EVENT_TLS_SOCKET:
+		return is_possible_handshake(record, length);
+	case EVENT_FAILURE:
+		return is_possible_failure(record, length);
 	case EVENT_CLOSED:
 		return length == sizeof(*closed) && closed->positions[0] <= LARGEST_POSITION &&
 		       closed->positions[1] <= LARGEST_POSITION;
@@ -191,22 +215,46 @@ static u32 shown_thread(struct ring *ring, u32 tid, thread_lookup *look_up)
 	return known->shown;
 }
 
+static void attribute_opened(const struct ring *ring, struct event_opened *opened)
+{
+	opened->pid = ring->pid;
+	opened->uid = ring->uid;
+	opened->inner_pid = ring->inner_pid;
+	opened->cgroup = 0;
+}
+
+static u64 possible_time(const struct ring *ring, u64 time_ns, u64 now_ns)
+{
+	return time_ns > now_ns ? now_ns : time_ns < ring->since_ns ? ring->since_ns : time_ns;
+}
+
+static void attribute_handshake(const struct ring *ring, struct event_tls_socket *event, u64 now_ns)
+{
+	struct tls_socket *found = &event->found;
+	event->socket = event->header.connection;
+	found->since_ns = possible_time(ring, found->since_ns, now_ns);
+	if (found->ended_ns)
+		found->ended_ns = possible_time(ring, found->ended_ns, now_ns);
+	found->pid = ring->pid;
+	found->uid = ring->uid;
+	found->cgroup = 0;
+}
+
 /* Write into a copied record what the kernel says of its ring. */
 static void attribute(struct ring *ring, void *record, u64 now_ns, thread_lookup *look_up)
 {
 	struct event_header *header = record;
 	header->connection = ring->number << 32 | (u32)header->connection;
 	header->tid = shown_thread(ring, header->tid, look_up);
-	if (header->time_ns > now_ns)
-		header->time_ns = now_ns;
-	if (header->time_ns < ring->since_ns)
-		header->time_ns = ring->since_ns;
+	header->time_ns = possible_time(ring, header->time_ns, now_ns);
 	if (header->kind == EVENT_OPENED) {
-		struct event_opened *opened = record;
-		opened->pid = ring->pid;
-		opened->uid = ring->uid;
-		opened->inner_pid = ring->inner_pid;
-		opened->cgroup = 0;
+		attribute_opened(ring, record);
+	} else if (header->kind == EVENT_FAILURE) {
+		struct event_failure *failure = record;
+		attribute_opened(ring, &failure->opened);
+		failure->socket = failure->socket ? header->connection : 0;
+	} else if (header->kind == EVENT_TLS_SOCKET) {
+		attribute_handshake(ring, record, now_ns);
 	} else if (header->kind == EVENT_DATA) {
 		((struct event_data *)record)->task = 0;
 	} else if (header->kind == EVENT_ADDRESSES) {

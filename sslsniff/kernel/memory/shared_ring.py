@@ -21,7 +21,7 @@ from sslsniff.kernel.memory.ring_listener import SentRing
 MEMORY_NAME = "sslsniff"
 """What /proc/PID/maps calls the memory, after ``memfd:``."""
 CUTS = 5
-COUNTERS = struct.Struct(f"<{2 * CUTS}Q8Q")
+COUNTERS = struct.Struct(f"<{2 * CUTS}Q9Q")
 """``struct writer_page`` of ``preload/shared.h`` from its losses on."""
 SMALLEST_RING_BYTES = 1 << 18
 """It has room for three of the largest records."""

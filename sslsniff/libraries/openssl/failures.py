@@ -72,12 +72,32 @@ VERIFICATION: dict[int, tuple[str, str]] = {
 """A result of verification -> the same."""
 
 
+_SENT_ALERTS = {
+    7: 51,
+    10: 45,
+    18: 48,
+    19: 48,
+    2: 48,
+    20: 48,
+    21: 48,
+    22: 48,
+    23: 44,
+    26: 43,
+    50: 40,
+    79: 48,
+}
+"""A result of verification -> the alert that OpenSSL sends for it, if that is not 42, bad
+certificate (``x509table`` in ``ssl/statem/statem_lib.c``; before 3.0 in ``ssl/statem``, too)."""
+_BAD_CERTIFICATE = 42
+
+
 def failure(error: int, verified: int | None) -> LibraryFailure:
     """Return what a reason says; ``verified``: the result of verifying the peer's certificate."""
     if error in _ALERTS:
         return LibraryFailure(received_alert=error - _ALERTS.start)
     if error in (_NONE, _VERIFY_FAILED) and verified in VERIFICATION:
-        return LibraryFailure(*VERIFICATION[verified])
+        sent = _SENT_ALERTS.get(verified, _BAD_CERTIFICATE) if error else None
+        return LibraryFailure(*VERIFICATION[verified], sent_alert=sent)
     if error in REASONS:
         from sslsniff.decoders.messages import Side  # not where probes are planned
 

@@ -2,8 +2,6 @@
 
 import os
 import struct
-import subprocess
-from collections.abc import Iterator
 
 import pytest
 
@@ -12,7 +10,6 @@ from sslsniff.core.events import Closed, Data, EventKind, Exited, Opened
 from sslsniff.core.losses import LossCause
 from sslsniff.kernel.memory.ring_set import RingSet
 from sslsniff.preload.preload_capture import PreloadCapture
-from sslsniff.preload.unseen_libraries import UnseenLibraries
 from tests.unit.kernel.memory.ring_writer import PAGE, Writer
 
 CONNECTION = 1
@@ -24,36 +21,6 @@ OPENED = wire.OPENED.pack(
 CLOSED = wire.CLOSED.pack(EventKind.CLOSED, 0, 0, 70, 1, CONNECTION, 5, 0)
 NOT_DECODED = [(LossCause.NO_TIME, 5)]
 OVERWRITTEN = "overwrote the memory that it shares with sslsniff"
-
-
-@pytest.fixture
-def notes() -> list[str]:
-    return []
-
-
-@pytest.fixture
-def rings() -> RingSet:
-    return RingSet(1 << 22, 1 << 20)
-
-
-@pytest.fixture
-def writer(rings: RingSet) -> Writer:
-    return Writer(rings)
-
-
-@pytest.fixture
-def capture(rings: RingSet, notes: list[str]) -> Iterator[PreloadCapture]:
-    command = subprocess.Popen(["sleep", "60"])
-    made = PreloadCapture(
-        rings,
-        command.pid,
-        note=notes.append,
-        unseen=UnseenLibraries(notes.append),
-    )
-    yield made
-    made.close()
-    command.kill()
-    command.wait()
 
 
 @pytest.mark.slow

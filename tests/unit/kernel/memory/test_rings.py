@@ -289,7 +289,7 @@ def test_an_unfinished_record_of_no_thread_is_damage(rings: RingSet, writer: Wri
 
 def test_copies_of_libraries(rings: RingSet, writer: Writer) -> None:
     """Each is returned once, also that of a program which has ended; of a damaged ring none."""
-    at, names = PAGE + 272, b"\1/first\0\3/second\0"
+    at, names = PAGE + 280, b"\1/first\0\3/second\0"
 
     def found(size: int) -> list[tuple[int, str]]:
         struct.pack_into("<Q", writer.pages, at, size)
@@ -305,7 +305,7 @@ def test_copies_of_libraries(rings: RingSet, writer: Writer) -> None:
 
 
 def test_copies_that_cannot_be(rings: RingSet, writer: Writer) -> None:
-    struct.pack_into("<Q", writer.pages, PAGE + 272, 1 << 40)
+    struct.pack_into("<Q", writer.pages, PAGE + 280, 1 << 40)
     assert rings.new_copies() == []
     assert [ring.is_damaged for ring in rings.remove_ended()] == [True]
 
@@ -316,8 +316,8 @@ def test_copies_that_cannot_be(rings: RingSet, writer: Writer) -> None:
 def test_loaded_files(size: int, found: list[str], rings: RingSet, writer: Writer) -> None:
     """They are known once the program has ended; one whose name is not whole does not count."""
     names = b"/first\0/second\0"
-    struct.pack_into("<Q", writer.pages, PAGE + 2328, size)
-    writer.pages[PAGE + 2336 : PAGE + 2336 + len(names)] = names
+    struct.pack_into("<Q", writer.pages, PAGE + 2336, size)
+    writer.pages[PAGE + 2344 : PAGE + 2344 + len(names)] = names
     rings.end_process(os.getpid())
     assert [ring.loaded_files for ring in rings.remove_ended()] == [found]
 
