@@ -91,7 +91,7 @@ class _Watch:
 _watches: list[_Watch] = []
 """One that is polled, and one whose capture ends in each run: it waits for no thread from then on.
 """
-_SHORTCOMINGS = ("not finished", "not captured", "they count as open")
+_SHORTCOMINGS = ("not finished", "not captured", "they count as open", "lost of handshakes")
 """What the end of a capture says of counts that a program may have written."""
 
 
@@ -127,7 +127,7 @@ def damaged_ring(data: bytes) -> None:
             flows.handle(event)
         assert all(loss.bytes >= 0 for loss in watch.capture.counted_losses())
     flows.finish()
-    notes = [note for note in watch.notes if not note.endswith(_SHORTCOMINGS)]
+    notes = [note for note in watch.notes if not any(each in note for each in _SHORTCOMINGS)]
     for number, program in enumerate(watch.programs):
         if number < PROGRAMS or any(f"[{program.pid}]" in note for note in notes):
             program.renew()

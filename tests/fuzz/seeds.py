@@ -1,6 +1,7 @@
 """Where each target's search begins."""
 
 from sslsniff.core.events import EventKind
+from sslsniff.core.handshakes import SocketEnding
 from sslsniff.core.wire import CLOSED, DATA, ENDED
 from tests.fuzz.debug_info_seeds import debug_info_seeds
 from tests.unit.core.test_fast_path import addresses, opened
@@ -9,6 +10,7 @@ from tests.unit.decoders.databases.database_wires import MY_LOGIN, PG_LOGIN
 from tests.unit.decoders.json_rpc import test_json_rpc
 from tests.unit.decoders.wires import C, Step, frame
 from tests.unit.kernel.ring import laid_out
+from tests.unit.preload.handshake_records import failure, handshake
 
 _REQUEST = (
     b"POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -68,8 +70,19 @@ _RECORDS = [
     ENDED.pack(EventKind.ENDED, 1, 0, 70, 1, 1, 20),
     CLOSED.pack(EventKind.CLOSED, 0, 0, 70, 1, 1, 20, 0),
 ]
-_LAID_OUT = laid_out(_RECORDS)
-_RING = _LAID_OUT.end.to_bytes(8, "little") + bytes(_LAID_OUT.data[: _LAID_OUT.end])
+_HANDSHAKES = [
+    handshake(1),
+    failure(1),
+    handshake(1, received=900, is_gone=1, ending=SocketEnding.PEER_CLOSED),
+]
+
+
+def _ring_of(records: list[bytes]) -> bytes:
+    found = laid_out(records)
+    return found.end.to_bytes(8, "little") + bytes(found.data[: found.end])
+
+
+_RING = _ring_of(_RECORDS)
 _EDIT = b"\1" + (4096).to_bytes(4, "little") + (1 << 20).to_bytes(8, "little")
 SEEDS: dict[str, list[bytes]] = {
     # The first octet says how a wire is cut and lost, see target.py.
@@ -99,6 +112,7 @@ SEEDS: dict[str, list[bytes]] = {
     "damaged_ring": [
         b"\0" + _RING,
         b"\0" + _RING.replace(b"hello", b"GET /"),
+        b"\x08" + _ring_of(_HANDSHAKES),
         b"\1" + _EDIT + _RING,
     ],
     # The first octets say what the function is like, see trace_targets.py.
