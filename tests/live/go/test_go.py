@@ -88,7 +88,7 @@ def test_programs_are_loaded_when_needed(
     (programs, maps), (with_go, same_maps) = held
     assert not [each for each in programs if each.startswith("go_")]
     of_go = [each for each in with_go if each.startswith("go_")]
-    assert of_go == ["go_close", "go_handshake", "go_read", "go_write"]
+    assert of_go == ["go_close", "go_flush", "go_handshake", "go_read", "go_write"]
     assert same_maps == maps
 
 
