@@ -29,10 +29,13 @@ static __always_inline u64 voluntary_switches(void)
 	return switches;
 }
 
-/* A TLS call begins, before it counts as open. What coroutines do inside of each other's calls is not told apart. */
+/* A TLS call begins, before it counts as open. What coroutines do inside of each other's calls is not told apart; nor is
+ * anything known where the kernel's types are another one's. */
 static __always_inline void begin_waits(struct thread *thread)
 {
-	thread->waits = thread->open_calls || thread->has_coroutines ? WAITS_NEVER : 0;
+	const struct task_struct *task = (const struct task_struct *)bpf_get_current_task();
+	int is_known = !thread->open_calls && !thread->has_coroutines && types_are_reliable(task);
+	thread->waits = is_known ? 0 : WAITS_NEVER;
 	thread->switches = voluntary_switches();
 }
 
