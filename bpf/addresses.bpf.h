@@ -17,6 +17,7 @@
 
 #include "connection.bpf.h"
 #include "tls_sockets.bpf.h"
+#include "waits.bpf.h"
 
 enum evidence {
 	EVIDENCE_WEAK,
@@ -284,7 +285,11 @@ SEC("raw_tp/sock_recv_length")
 int socket_received(struct bpf_raw_tracepoint_args *ctx)
 {
 	s32 result = ctx->args[1];
-	return result > 0 ? bind_socket(ctx->args[0], 0, ctx->args[2] & MSG_PEEK ? 0 : result) : 0;
+	if (result <= 0)
+		return 0;
+	if (notes_waits)
+		note_wait(ctx->args[2]);
+	return bind_socket(ctx->args[0], 0, ctx->args[2] & MSG_PEEK ? 0 : result);
 }
 
 /* Older kernels: the first argument of tcp_sendmsg and tcp_recvmsg is the sock, the third a length. */

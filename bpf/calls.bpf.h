@@ -22,6 +22,8 @@ static __always_inline struct call *begin_call(u64 stack)
 {
 	struct thread *thread = get_thread();
 	struct call *call = thread ? open_call(thread, stack) : 0;
+	if (notes_waits && call)
+		begin_waits(thread);
 	if (call && !call->is_replaced)
 		thread->open_calls++;
 	return call;
@@ -79,7 +81,7 @@ static __always_inline void pass_data(struct pt_regs *ctx, struct thread *thread
 	    .size = size < limit ? size : limit,
 	    .span = size,
 	    .position = position,
-	    .task = served_task(ctx, is_go),
+	    .task = served_task(ctx, is_go) | (notes_waits && !is_go ? (u64)thread->waits << WAITS_SHIFT : 0),
 	    .direction = direction,
 	    .cut = size <= limit ? CUT_NONE : call->cut,
 	};

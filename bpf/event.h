@@ -97,7 +97,7 @@ struct event_data {
 	__u64 position; /* of the first byte, in this direction of this connection */
 	__u32 span;	/* bytes of the stream this event stands for, >= captured */
 	__u32 captured; /* bytes that follow */
-	__u64 task;	/* goroutine, or task of an async runtime; 0: unknown, or not asked for */
+	__u64 task;	/* goroutine, or task of an async runtime, and enum waits; 0: unknown, or not asked for */
 };
 
 /* The addresses of a connection's socket, the traced process's first. */

@@ -48,6 +48,9 @@ struct pt_regs {
  * verifier does not follow what is for it. With bcc a macro of this name. */
 const volatile u32 in_pid_namespace;
 
+/* 1: events of plaintext say how their reads waited (waits.bpf.h). Set like the one before. */
+const volatile u32 notes_waits;
+
 struct bpf_raw_tracepoint_args {
 	u64 args[0];
 };
@@ -210,6 +213,7 @@ struct task_struct {
 	struct task_struct *parent; /* who traces it, if anyone does */
 	struct task_struct *group_leader;
 	struct files_struct *files;
+	unsigned long nvcsw; /* how often it gave up the CPU to wait */
 	struct signal_struct *signal;
 	struct {
 		u64 sig[1];

@@ -241,6 +241,9 @@ struct thread {
 	u16 open_calls; /* calls that the thread entered and that are open, except those with has_no_io */
 	u8 has_coroutines;
 	u8 is_undecided; /* whether it is watched: user space does not know its cgroup yet */
+	u8 waits;	 /* enum waits, of its open call */
+	u8 pad[3];
+	u64 switches; /* how often it had given up the CPU to wait when the call began */
 };
 
 enum watched {

@@ -106,6 +106,7 @@ def watch(arguments: Sequence[str]) -> int:
         asked[LOADER],
         asked[RING_SIZE],
         can_hold=holder is not None,
+        notes_waits=tasks is not None,
         entries=_most_entries(served, key_log),
     )
     # While the programs are loaded, new files are planned, and other modules are imported.

@@ -77,6 +77,7 @@ class Data(NamedTuple):
 
     The call passed ``span`` bytes; if ``data`` is shorter, ``cut`` says why.
     ``task``: the goroutine, or task of an async runtime, that called; 0: unknown, or not asked for.
+    Its highest byte says how a read waited, if that is asked for (bpf/waits.bpf.h).
     ``origin``: the kernel's number of the direction, if it was opened by itself; else 0.
     ``redacted``: in a capture file, the secrets that were blanked before it was written.
     """

@@ -8,6 +8,8 @@ CONNECTION = "connection"
 """The evidence that an exchange is one of the other end of its connection."""
 GOROUTINE = "goroutine"
 """The evidence that the goroutine that served a request made another one meanwhile."""
+THREAD = "thread"
+"""The same of a thread that waits for the requests of its connection alone."""
 
 
 @dataclass(slots=True, eq=False)
@@ -16,7 +18,8 @@ class TreePlace:
 
     ``id``: that of the exchange, the id of its connection and a running number.
     ``parent``: the id of the exchange that it belongs to; ``evidence``: what proves that:
-    ``CONNECTION``, ``GOROUTINE``, or the name of the header field with the id that both have.
+    ``CONNECTION``, ``GOROUTINE``, ``THREAD``, or the name of the header field with the id that both
+    have.
     ``depth``: how far it is below the first of its tree. ``other_end``: the same exchange as the
     server at the other end of the connection saw it. ``is_other_end``: this is that server's view.
     ``members``: all exchanges of the tree, in their order, this one, too; empty but while sinks

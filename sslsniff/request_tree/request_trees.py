@@ -6,7 +6,8 @@ An exchange belongs to another one if that is proved:
   (``connection_ends``);
 - a process made it as a client while it served the other one, and both have the same id
   (``served_requests``);
-- the goroutine made it that read the other one before, and answered it after (``task_notes``).
+- the goroutine, or the thread that waits for one connection alone, made it that read the other one
+  before, and answered it after (``task_notes``).
 
 All else is left apart: no thread and no time proves anything where an event loop may be at work.
 
@@ -14,7 +15,7 @@ Where only servers or only clients are watched, none belongs to another one, and
 those before it. Else an exchange is joined ``SETTLE_NS`` after its end, when all that began before
 is known, whatever ends in which order. A tree is shown ``SETTLE_NS`` after its first exchange was
 joined. It waits ``WAIT_NS`` for the end of one that it belongs to, and is then shown alone. So it
-waits for the response that its goroutine may write.
+waits for the response that its task may write.
 
 Memory: exchanges that wait, ``MOST_WAITING`` and ``MOST_WAITING_BYTES`` at most, then the oldest
 are shown early; and a kilobyte for each of the ``MOST_REMEMBERED`` that were shown within
@@ -28,12 +29,12 @@ from collections.abc import Callable, Iterator
 from sslsniff.core.exchanges.open_exchange import head_bytes
 from sslsniff.core.model import Connection, Exchange
 from sslsniff.core.sink import TreeCounts
-from sslsniff.core.tree_place import CONNECTION, GOROUTINE
+from sslsniff.core.tree_place import CONNECTION
 from sslsniff.decoders.messages import Side
 from sslsniff.request_tree.connection_ends import ConnectionEnds
 from sslsniff.request_tree.request_ids import request_ids
 from sslsniff.request_tree.served_requests import ServedRequests, Unknown
-from sslsniff.request_tree.task_notes import TaskNotes
+from sslsniff.request_tree.task_notes import Task, TaskNotes
 from sslsniff.request_tree.tree_node import TreeNode, digest_of
 
 SETTLE_NS = 100_000_000
@@ -50,8 +51,8 @@ _EXCHANGE_BYTES = 1000
 class RequestTrees:
     """Calls ``show`` with the exchanges of each tree in order, the first one of the request first.
 
-    Their ``tree`` is set. ``tasks``: what is known of goroutines; None: nothing. ``counts``: what
-    was joined so far.
+    Their ``tree`` is set. ``tasks``: what is known of goroutines and threads; None: nothing.
+    ``counts``: what was joined so far.
     """
 
     def __init__(
@@ -93,7 +94,7 @@ class RequestTrees:
             digest=digest_of(exchange),
         )
         if self._tasks is not None:
-            node.goroutine = self._tasks.goroutine(process.pid, node.started_ns)
+            node.task = self._tasks.task_at(process.pid, node.started_ns)
         self._ends.add(node, connection)
         node.id = f"{connection.id}/{node.number}"
         exchange.tree = node
@@ -183,7 +184,7 @@ class RequestTrees:
             is_free = client is not None and client.served is None
             return (client, CONNECTION) if is_free else (None, None)
         self._ends.note_addresses(node)
-        if not (node.ids or node.goroutine):
+        if not (node.ids or node.task.number):
             return None, None
         if node.started_ns <= self._forgotten_ns:
             self.counts.too_old += 1
@@ -191,24 +192,24 @@ class RequestTrees:
         found = self._served.served_by(node)
         if not isinstance(found, Unknown):
             return found
-        request = self._served.read_by_goroutine(node)
-        if request is not None and self._is_answered_by(request, node.goroutine, node.started_ns):
-            return request, GOROUTINE
+        request = self._served.read_by_task(node)
+        if request is not None and self._is_answered_by(request, node.task, node.started_ns):
+            return request, node.task.evidence
         self.counts.ambiguous += found is Unknown.SEVERAL
         return None, None
 
-    def _is_answered_by(self, request: TreeNode, goroutine: int, after_ns: int) -> bool:
-        """Say whether a goroutine began the response to a request after a time."""
+    def _is_answered_by(self, request: TreeNode, task: Task, after_ns: int) -> bool:
+        """Say whether a task began the response to a request after a time."""
         begun_ns = request.response_ns
         if begun_ns is None or begun_ns <= after_ns or self._tasks is None:
             return False
-        return self._tasks.goroutine(request.process[1], begun_ns) == goroutine
+        return self._tasks.task_at(request.process[1], begun_ns).number == task.number
 
     def _awaits_answer(self, node: TreeNode) -> bool:
-        """Say whether the goroutine that made an exchange may still answer a request."""
-        if not node.goroutine or node.role is Side.SERVER:
+        """Say whether the task that made an exchange may still answer a request."""
+        if not node.task.number or node.role is Side.SERVER:
             return False
-        request = self._served.read_by_goroutine(node)
+        request = self._served.read_by_task(node)
         return request is not None and request.is_open and request.response_ns is None
 
     def _show_or_wait(self, due_ns: int, node: TreeNode) -> None:

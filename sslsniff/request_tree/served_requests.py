@@ -14,7 +14,7 @@ _MOST_ALIKE = 64
 _MOST_PARTLY_SEEN = 256
 """If a process has more requests that may have ids, any may have it: looking at all takes long."""
 _MOST_READ = 64
-"""So many requests are looked at that a goroutine read last; usually it serves one at a time."""
+"""So many requests are looked at that a task read last; usually it serves one at a time."""
 
 
 class Unknown(Enum):
@@ -40,7 +40,7 @@ class ServedRequests:
     def __init__(self) -> None:
         self._by_id: dict[tuple[ProcessKey, str], _Alike] = {}
         self._partly_seen: dict[ProcessKey, dict[int, TreeNode]] = {}
-        self._by_goroutine: dict[tuple[ProcessKey, int], dict[int, TreeNode]] = {}
+        self._by_task: dict[tuple[ProcessKey, int], dict[int, TreeNode]] = {}
 
     def add(self, node: TreeNode) -> None:
         """Add a request that a process serves."""
@@ -52,16 +52,16 @@ class ServedRequests:
                 alike.others += 1
         if node.may_have_more_ids:
             self._partly_seen.setdefault(node.process, {})[id(node)] = node
-        if node.goroutine:
-            self._by_goroutine.setdefault((node.process, node.goroutine), {})[id(node)] = node
+        if node.task.number:
+            self._by_task.setdefault((node.process, node.task.number), {})[id(node)] = node
 
     def forget(self, node: TreeNode) -> None:
         """Forget a request."""
-        if node.goroutine:
-            read = self._by_goroutine[node.process, node.goroutine]
+        if node.task.number:
+            read = self._by_task[node.process, node.task.number]
             del read[id(node)]
             if not read:
-                del self._by_goroutine[node.process, node.goroutine]
+                del self._by_task[node.process, node.task.number]
         for each in _values(node):
             key = node.process, each
             alike = self._by_id[key]
@@ -99,16 +99,16 @@ class ServedRequests:
             fitting = found or fitting
         return Unknown.NO_ID if fitting is None else Unknown.SEVERAL
 
-    def read_by_goroutine(self, node: TreeNode) -> TreeNode | None:
-        """Return the open request that the goroutine had read which made ``node``.
+    def read_by_task(self, node: TreeNode) -> TreeNode | None:
+        """Return the open request that the goroutine or thread had read which made ``node``.
 
-        None: there is none, or several.
+        None: there is none, there are several, or the thread may do other things meanwhile.
         """
-        read = self._by_goroutine.get((node.process, node.goroutine), {})
+        read = self._by_task.get((node.process, node.task.number), {})
         before = (each for each in reversed(read.values()) if each.started_ns <= node.started_ns)
         last = islice(before, _MOST_READ)
         found = [each for each in last if each.was_open_at(node.started_ns)]
-        return found[0] if len(found) == 1 else None
+        return found[0] if len(found) == 1 and found[0].task.serves_alone else None
 
     def _may_be_another(self, node: TreeNode, found: TreeNode) -> bool:
         """Say whether a request of which not all was seen may have the id, too."""

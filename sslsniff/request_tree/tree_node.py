@@ -7,6 +7,7 @@ from sslsniff.core.model import Address, Connection, Exchange
 from sslsniff.core.tree_place import TreePlace
 from sslsniff.decoders.messages import Headers, Side, cached_in_headers
 from sslsniff.request_tree.request_ids import RequestId
+from sslsniff.request_tree.task_notes import UNKNOWN_TASK, Task
 
 ProcessKey = tuple[str | None, int]
 """The machine, None if it is this one, and the number of the process."""
@@ -23,8 +24,8 @@ class TreeNode(TreePlace):
 
     ``exchange``: None once it was shown. ``number``: the running number on its connection.
     ``stream``: of HTTP/2. ``ended_ns``: ``FOREVER_NS`` while it is open.
-    ``first_byte_ns``: when the response began. ``goroutine``: the one that passed the first bytes;
-    0: not known.
+    ``first_byte_ns``: when the response began. ``task``: the goroutine or thread that passed the
+    first bytes.
     ``digest``: equal where the request is the same; None: not all of it is known.
     ``parent_node``, ``children``, ``served``: its relatives; ``served`` is the other end's view.
     """
@@ -38,7 +39,7 @@ class TreeNode(TreePlace):
     started_ns: int = 0
     ended_ns: int = FOREVER_NS
     first_byte_ns: int | None = None
-    goroutine: int = 0
+    task: Task = UNKNOWN_TASK
     ids: Sequence[RequestId] = ()
     may_have_more_ids: bool = False
     digest: int | None = None
@@ -66,11 +67,11 @@ class TreeNode(TreePlace):
         """Whether another exchange may be joined to it, now or later.
 
         That is the other end's view of what a client saw, or what a process asks with the id or
-        on the goroutine of a request.
+        by the task of a request.
         """
         if self.role is not Side.SERVER:
             return True
-        return bool(self.ids or self.may_have_more_ids or self.goroutine)
+        return bool(self.ids or self.may_have_more_ids or self.task.number)
 
     @property
     def key(self) -> int:

@@ -68,7 +68,7 @@ def running_orders(
             *(sys.executable, PROGRAMS / "python/order_service.py"),
             *(certificate.certificate, certificate.key, str(stock.port)),
         ) as orders,
-        _nginx(certificate, folder, orders.port) as (nginx, port),
+        running_nginx(certificate, folder, orders.port) as (nginx, port),
         started(
             sys.executable, client, str(port), certificate.certificate, str(at_once), *ids
         ) as process,
@@ -81,7 +81,7 @@ def running_orders(
 
 
 @contextlib.contextmanager
-def _nginx(certificate: Certificate, folder: Path, orders: int) -> Iterator[tuple[int, int]]:
+def running_nginx(certificate: Certificate, folder: Path, orders: int) -> Iterator[tuple[int, int]]:
     """Run nginx in front of a service; yield its process and its port."""
     port = free_port()
     configuration = folder / "nginx.conf"

@@ -137,6 +137,7 @@ class BccLoader:
     """The source compiled and loaded through bcc.
 
     ``ring_bytes``: a power of two.
+    ``notes_waits``: see ``LibbpfLoader``.
     ``entries``: how many entries some of the maps have, by their names.
 
     While bcc works, nothing is shown that a thread of this process prints.
@@ -146,11 +147,14 @@ class BccLoader:
     opens_perf_events = True
     can_hold = False  # bpf/hold.bpf.h needs types that are this kernel's
 
-    def __init__(self, ring_bytes: int, *, entries: Mapping[str, int] = {}) -> None:
+    def __init__(
+        self, ring_bytes: int, *, notes_waits: bool = False, entries: Mapping[str, int] = {}
+    ) -> None:
         self._bcc = import_bcc()
         flags = [f"-DRING_BYTES={ring_bytes}", f"-DHASH_FLAGS={release.hash_map_flags()}"]
         flags += [
             f"-Din_pid_namespace={procfs.pid_namespace() is not None:d}",
+            f"-Dnotes_waits={notes_waits:d}",
             "-DSSLSNIFF_BCC",
             "-w",
         ]

@@ -5,6 +5,7 @@ import ctypes
 import errno
 import functools
 import os
+import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from ctypes import POINTER, Structure, byref, c_bool, c_char_p, c_int, c_size_t, c_uint64, c_void_p
 from itertools import chain
@@ -170,6 +171,7 @@ class LibbpfLoader:
 
     ``ring_bytes``: a power of two, at least a page.
     ``can_hold``: load the programs that hold threads, too.
+    ``notes_waits``: events of plaintext say how their reads waited (bpf/waits.bpf.h).
     ``loads_all``: load also the programs that few files need; else when the first file does. Those
     for tracing functions are loaded when they are attached.
     ``entries``: how many entries some of the maps have, by their names.
@@ -185,6 +187,7 @@ class LibbpfLoader:
         ring_bytes: int,
         *,
         can_hold: bool = False,
+        notes_waits: bool = False,
         loads_all: bool = False,
         entries: Mapping[str, int] = {},
         programs: tuple[str, ...] = (),
@@ -210,7 +213,7 @@ class LibbpfLoader:
         )
         try:
             self._set_hash_map_flags()
-            self._set_constants()
+            self._set_constants(notes_waits)
             for table, count in {"events": ring_bytes, **entries}.items():
                 self._lib.bpf_map__set_max_entries(self._object.map(table), count)
             # The verifier need not check what will not be attached.
@@ -232,8 +235,9 @@ class LibbpfLoader:
             if self._lib.bpf_map__map_flags(table) == release.BPF_F_NO_PREALLOC:
                 self._lib.bpf_map__set_map_flags(table, release.hash_map_flags())
 
-    def _set_constants(self) -> None:
-        value = int(procfs.pid_namespace() is not None).to_bytes(4, "little")
+    def _set_constants(self, notes_waits: bool) -> None:
+        """Set the constants of bpf/kernel.h, in their order there."""
+        value = struct.pack("<II", procfs.pid_namespace() is not None, notes_waits)
         self._lib.bpf_map__set_initial_value(self._object.map(".rodata"), value, len(value))
 
     def _object_with(self, program: str) -> _Object:

@@ -36,6 +36,7 @@ class Loading:
 
     ``kind``: ``auto``, ``co-re`` or ``bcc``.
     ``can_hold``: load the programs that hold threads, too.
+    ``notes_waits``: see ``LibbpfLoader``.
     ``entries``: how many entries some of the maps have, by their names.
 
     The thread ends with the process, so an error elsewhere does not wait for it. bcc starts only in
@@ -48,11 +49,13 @@ class Loading:
         ring_bytes: int,
         *,
         can_hold: bool = False,
+        notes_waits: bool = False,
         entries: Mapping[str, int] = {},
     ) -> None:
         self._uses_bcc = _uses_bcc(kind)
         self._ring_bytes = ring_bytes
         self._can_hold = can_hold
+        self._notes_waits = notes_waits
         self._entries = entries
         self._loader: Loader | None = None
         self._error: BaseException | None = None
@@ -70,10 +73,15 @@ class Loading:
         if self._uses_bcc:
             from sslsniff.kernel.loaders.bcc_loader import BccLoader
 
-            return BccLoader(self._ring_bytes, entries=self._entries)
+            return BccLoader(self._ring_bytes, notes_waits=self._notes_waits, entries=self._entries)
         from sslsniff.kernel.loaders.libbpf import LibbpfLoader
 
-        return LibbpfLoader(self._ring_bytes, can_hold=self._can_hold, entries=self._entries)
+        return LibbpfLoader(
+            self._ring_bytes,
+            can_hold=self._can_hold,
+            notes_waits=self._notes_waits,
+            entries=self._entries,
+        )
 
     def result(self) -> Loader:
         """Wait for the loader; raises ``LoaderError``, ``KernelError`` or ``PrivilegeError``."""

@@ -359,7 +359,7 @@ class TestGoroutines:
         data = Data(START_NS, 1, 1, Direction.READ, 0, 1, b"x", task=7)
         for each in (data, data, data._replace(task=8)):
             tasks.note(each, APP)
-        assert tasks.goroutine(APP, START_NS) == 0
+        assert tasks.task_at(APP, START_NS).number == 0
 
 
 def test_numbers_that_do_not_fit_the_times_prove_nothing() -> None:
@@ -380,3 +380,75 @@ def test_one_goroutine_with_many_requests() -> None:
     tasks.note(Data(asked.started_ns, 1, 1, Direction.WRITE, 0, 1, b"x", task=7), APP)
     edges, _, _ = joined([*served, asked], tasks)
     assert edges == {(id_of(asked), id_of(served[250]), "goroutine")}
+
+
+class TestThreads:
+    """What a thread asks that waits for the requests of one connection."""
+
+    BLOCKED, NEVER = 3, 5
+
+    def edges(self, *events: tuple[float, int, Direction, int, int]) -> set[Edge]:
+        """Return the edges of one request, 1 to 50 ms, and one that its process makes at 10.
+
+        ``events``: the time, connection, direction, thread, and how the read waited.
+        """
+        tasks = TaskNotes()
+        for at_ms, connection, direction, thread, waits in events:
+            data = Data(START_NS + round(at_ms * MS), thread, connection, direction, 0, 1, b"x")
+            tasks.note(data._replace(task=waits << 56), APP)
+        served = exchange(end_of(APP, SERVER, 1), 1, 50)
+        asked = exchange(end_of(APP, CLIENT, 2000), 10, 20)
+        edges, _, _ = joined([served, asked], tasks)
+        assert {(one, other) for one, other, _ in edges} <= {(id_of(asked), id_of(served))}
+        return edges
+
+    READ, WRITE = Direction.READ, Direction.WRITE
+    ASKS, ANSWERS = (10, 2, WRITE, 7, 0), (50, 1, WRITE, 7, 0)
+
+    def test_it_waits_asks_and_answers(self) -> None:
+        [(_, _, evidence)] = self.edges((1, 1, self.READ, 7, self.BLOCKED), self.ASKS, self.ANSWERS)
+        assert evidence == "thread"
+
+    def test_it_waited_there_before(self) -> None:
+        waited = 0, 1, self.READ, 7, self.BLOCKED
+        assert self.edges(waited, (1, 1, self.READ, 7, 1), self.ASKS, self.ANSWERS)
+
+    @pytest.mark.parametrize(
+        "before",
+        [
+            (0, 1, READ, 7, NEVER),  # its socket does not block
+            (0, 9, READ, 7, BLOCKED),  # it waited for another connection
+            (0, 1, READ, 8, BLOCKED),  # another thread waited for this one
+            (0, 1, WRITE, 7, 0),
+        ],
+    )
+    @pytest.mark.parametrize("waits", [0, 1])
+    def test_it_did_not_wait(
+        self, before: tuple[float, int, Direction, int, int], waits: int
+    ) -> None:
+        assert not self.edges(before, (1, 1, self.READ, 7, waits), self.ASKS, self.ANSWERS)
+
+    def test_its_socket_no_longer_blocks(self) -> None:
+        waited = 0, 1, self.READ, 7, self.BLOCKED
+        assert not self.edges(waited, (1, 1, self.READ, 7, self.NEVER), self.ASKS, self.ANSWERS)
+
+    @pytest.mark.parametrize("other", [ASKS, ANSWERS])
+    def test_another_thread_did_one_of_these(
+        self, other: tuple[float, int, Direction, int, int]
+    ) -> None:
+        events = [(*each[:3], 8 if each == other else 7, 0) for each in (self.ASKS, self.ANSWERS)]
+        assert not self.edges((1, 1, self.READ, 7, self.BLOCKED), *events)
+
+    def test_it_read_another_request(self) -> None:
+        tasks = TaskNotes()
+        for at_ms, connection, direction, waits in (
+            (1, 1, self.READ, self.BLOCKED),
+            (2, 9, self.READ, 1),  # of which it is not known that the thread waited for it
+            (10, 2, self.WRITE, 0),
+            (50, 1, self.WRITE, 0),
+        ):
+            data = Data(START_NS + at_ms * MS, 7, connection, direction, 0, 1, b"x")
+            tasks.note(data._replace(task=waits << 56), APP)
+        served, other = (exchange(end_of(APP, SERVER, port), port, 50) for port in (1, 2))
+        asked = exchange(end_of(APP, CLIENT, 2000), 10, 20)
+        assert not joined([served, other, asked], tasks)[0]
