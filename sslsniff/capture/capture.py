@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from sslsniff.kernel.spill_file import Spill
 
 _WAIT_S = 0.1
-_ENDS = (events.Ended, events.Closed, events.Exited)
 
 
 class LiveCapture:
@@ -458,8 +457,8 @@ class LiveCapture:
         if isinstance(event, events.Exited):
             self._may_have_ended = True
         self._open.remember(event)
-        if isinstance(event, _ENDS) and event.time_ns > self._stopped_ns:
-            return ()  # what passed before this end is not known
+        if events.ends_after(event, self._stopped_ns):
+            return ()
         return self._pass(event)
 
     def _note_alert(self, failure: events.Failure) -> None:

@@ -169,6 +169,15 @@ class Exited(NamedTuple):
     is_exec: bool = False
 
 
+def ends_after(event: object, time_ns: int) -> bool:
+    """Return whether a connection, a direction or a process ended after a time.
+
+    No plaintext is reported any more once a capture is stopped: of what ended then it is not known
+    what passed before. So it counts as open.
+    """
+    return isinstance(event, Ended | Closed | Exited) and event.time_ns > time_ns
+
+
 class Paired(NamedTuple):
     """Two directions that were opened one by one belong to one connection."""
 

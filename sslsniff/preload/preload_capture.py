@@ -76,6 +76,8 @@ class PreloadCapture:
         self.libraries = [*LIBRARIES]
         self.fast_path = FastPath()
         self._handshakes = PreloadedHandshakes(self.libraries)
+        self._stopped_ns = sys.maxsize
+        """When the programs were told to write no plaintext any more."""
         self._rings = rings
         self._ring_bytes = rings.size_bytes
         self._sample = sample
@@ -204,6 +206,7 @@ class PreloadCapture:
         self, is_drained: IsOver = never, is_skipped: IsOver = never
     ) -> Iterator[events.Event]:
         """See ``source.Source``: programs stop writing first."""
+        self._stopped_ns = self.now_ns()
         self._rings.control.stop_programs()
         self._sampling = None
         is_over = yield from self._drain_all(is_drained)
@@ -314,6 +317,8 @@ class PreloadCapture:
             return ()
         if isinstance(record, events.Opened | events.LeftOut):
             self._handshakes.pass_data(record.connection)
+        if events.ends_after(record, self._stopped_ns):
+            return ()
         if isinstance(
             record, events.Paired | events.SocketGone | events.SocketEnded | events.CgroupMade
         ):

@@ -2,6 +2,7 @@
 
 import os
 import struct
+import time
 
 import pytest
 
@@ -21,6 +22,22 @@ OPENED = wire.OPENED.pack(
 CLOSED = wire.CLOSED.pack(EventKind.CLOSED, 0, 0, 70, 1, CONNECTION, 5, 0)
 NOT_DECODED = [(LossCause.NO_TIME, 5)]
 OVERWRITTEN = "overwrote the memory that it shares with sslsniff"
+
+
+def test_what_ends_when_the_capture_was_stopped(
+    capture: PreloadCapture, rings: RingSet, writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its last plaintext was not written, so neither is its end known."""
+    stop = rings.control.stop_programs
+
+    def stop_before_the_end() -> None:
+        stop()
+        header = (EventKind.CLOSED, 0, 0, 70, time.monotonic_ns(), CONNECTION)
+        writer.put(wire.CLOSED.pack(*header, 5, 0))
+
+    monkeypatch.setattr(rings.control, "stop_programs", stop_before_the_end)
+    writer.put(HELLO)
+    assert [type(each) for each in capture.finish()] == [Data]
 
 
 @pytest.mark.slow
