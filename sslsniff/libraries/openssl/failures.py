@@ -73,11 +73,11 @@ VERIFICATION: dict[int, tuple[str, str]] = {
 
 
 _SENT_ALERTS = {
+    2: 48,
     7: 51,
     10: 45,
     18: 48,
     19: 48,
-    2: 48,
     20: 48,
     21: 48,
     22: 48,
@@ -87,7 +87,7 @@ _SENT_ALERTS = {
     79: 48,
 }
 """A result of verification -> the alert that OpenSSL sends for it, if that is not 42, bad
-certificate (``x509table`` in ``ssl/statem/statem_lib.c``; before 3.0 in ``ssl/statem``, too)."""
+certificate (``x509table`` in ``ssl/statem/statem_lib.c``)."""
 _BAD_CERTIFICATE = 42
 
 
