@@ -29,8 +29,8 @@ static __always_inline u64 voluntary_switches(void)
 	return switches;
 }
 
-/* A TLS call begins, before it counts as open. What coroutines do inside of each other's calls is not told apart; nor is
- * anything known where the kernel's types are another one's. */
+/* A TLS call begins, before it counts as open. Coroutines that run inside of each other's calls cannot be distinguished; and nothing
+ * is known where the kernel's types are another one's. */
 static __always_inline void begin_waits(struct thread *thread)
 {
 	const struct task_struct *task = (const struct task_struct *)bpf_get_current_task();

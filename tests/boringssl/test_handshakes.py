@@ -1,8 +1,6 @@
 """Handshakes that fail in a Rust program with BoringSSL, with symbols and without: each once."""
 
 import shlex
-import subprocess
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -13,14 +11,14 @@ from tests.live.failing_handshakes import (
     COUNT,
     KINDS_OF_BORINGSSL,
     SERVER_KINDS,
+    assert_servers_show,
     assert_shown,
-    peer,
     servers,
     together,
 )
 from tests.workload.certificates import Authority
-from tests.workload.processes import started
 from tests.workload.rust.fixtures import BORINGSSL, Fixture
+from tests.workload.servers import Certificate
 
 FIXTURES = [Fixture("boringssl-handshakes", each.tls, each.profile) for each in BORINGSSL]
 
@@ -64,19 +62,9 @@ def test_servers(
     sniff: Sniff,  # noqa: F811
 ) -> None:
     kinds = SERVER_WITHOUT_SYMBOLS if is_stripped(fixture) else SERVER_KINDS
-    ports: dict[str, int] = {}
-    with ExitStack() as running:
-        pids: list[str] = []
-        for kind in kinds:
-            used = {"expired": made.expired, "wrong_name": made.wrong_name}.get(kind, made.good)
-            command = (fixture.path, "server", kind, used.certificate, used.key, made.certificate)
-            process = running.enter_context(started(*map(str, command)))
-            assert process.stdout is not None
-            ports[kind] = int(process.stdout.readline())
-            pids += ["--pid", str(process.pid)]
-        clients = [shlex.join(peer("client", kind, port, made)) for kind, port in ports.items()]
-        with sniff(*pids) as sniffer:
-            subprocess.run(together(*clients), check=True)
-            captured = sniffer.stop()
-    assert_shown(captured, ports, kinds)
-    assert {each["role"] for each in captured.of("handshake")} == {"server"}
+
+    def server(kind: str, used: Certificate) -> tuple[list[str], dict[str, str]]:
+        files = (used.certificate, used.key, made.certificate)
+        return [*map(str, (fixture.path, "server", kind, *files))], {}
+
+    assert_servers_show(kinds, made, sniff, server)

@@ -1,16 +1,20 @@
 """Handshakes that fail, and what must be shown of them: for tests of several TLS libraries."""
 
 import os
+import shlex
 import signal
+import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
 from sslsniff.kernel import procfs
+from tests.live.checks import Sniff
 from tests.live.sniffer import Captured, Sniffer
 from tests.workload.certificates import Authority
-from tests.workload.processes import PROGRAMS, started
+from tests.workload.processes import PROGRAMS, next_line, started
+from tests.workload.servers import Certificate
 
 PEER = PROGRAMS / "python/failing_handshakes.py"
 COUNT = 20
@@ -108,3 +112,33 @@ def assert_shown(
     for each in summary["handshake_failures"]:
         counted[each["failure"]] += each["count"]
     assert counted == Counter(each["failure"] for each in lines)
+
+
+def assert_servers_show(
+    kinds: Mapping[str, str],
+    made: Authority,
+    sniff: Sniff,
+    server: Callable[[str, Certificate], tuple[list[str], dict[str, str]]],
+) -> None:
+    """Servers whose clients fail, one of each of ``kinds``, show each failure once.
+
+    ``server``: returns a server's command, which says its port first, and its environment, for a
+    kind and the certificate that it has.
+    """
+    ports: dict[str, int] = {}
+    with ExitStack() as running:
+        pids: list[str] = []
+        for kind in kinds:
+            used = {"expired": made.expired, "wrong_name": made.wrong_name}.get(kind, made.good)
+            command, options = server(kind, used)
+            process = running.enter_context(
+                started(*command, env=os.environ | options, stderr=subprocess.DEVNULL)
+            )
+            ports[kind] = int(next_line(process))
+            pids += ["--pid", str(process.pid)]
+        clients = [shlex.join(peer("client", kind, port, made)) for kind, port in ports.items()]
+        with sniff(*pids) as sniffer:
+            subprocess.run(together(*clients), check=True)
+            captured = sniffer.stop()
+    assert_shown(captured, ports, kinds)
+    assert {each["role"] for each in captured.of("handshake")} == {"server"}

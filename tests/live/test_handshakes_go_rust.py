@@ -3,11 +3,7 @@
 Their libraries encrypt all but the first messages, so only they know most alerts.
 """
 
-import os
-import shlex
-import subprocess
 from collections.abc import Mapping
-from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,9 +14,9 @@ from tests.live.failing_handshakes import (
     CLIENT_KINDS,
     COUNT,
     SERVER_KINDS,
+    assert_servers_show,
     assert_shown,
     impatient,
-    peer,
     repeated,
     servers,
     together,
@@ -28,7 +24,6 @@ from tests.live.failing_handshakes import (
 from tests.workload.certificates import Authority
 from tests.workload.go.fixtures import Fixture as GoFixture
 from tests.workload.go.fixtures import fixtures as go_fixtures
-from tests.workload.processes import started
 from tests.workload.rust.fixtures import Fixture as RustFixture
 from tests.workload.rust.fixtures import fixtures as rust_fixtures
 from tests.workload.servers import Certificate
@@ -125,28 +120,12 @@ def server_kinds(fixture: GoFixture | RustFixture) -> dict[str, str]:
     "fixture", [*go_fixtures("handshakes"), *rust_fixtures("server")], ids="-".join
 )
 def test_servers(fixture: GoFixture | RustFixture, made: Authority, sniff: Sniff) -> None:
-    kinds = server_kinds(fixture)
-    ports: dict[str, int] = {}
-    with ExitStack() as running:
-        pids: list[str] = []
-        for kind in kinds:
-            used = {"expired": made.expired, "wrong_name": made.wrong_name}.get(kind, made.good)
-            if isinstance(fixture, GoFixture):
-                command, options = server_of_go(fixture, kind, used, made)
-            else:
-                command, options = server_of_rustls(fixture, kind, used, made)
-            process = running.enter_context(
-                started(*command, env=os.environ | options, stderr=subprocess.DEVNULL)
-            )
-            assert process.stdout is not None
-            ports[kind] = int(process.stdout.readline())
-            pids += ["--pid", str(process.pid)]
-        clients = [shlex.join(peer("client", kind, port, made)) for kind, port in ports.items()]
-        with sniff(*pids) as sniffer:
-            subprocess.run(together(*clients), check=True)
-            captured = sniffer.stop()
-    assert_shown(captured, ports, kinds)
-    assert {each["role"] for each in captured.of("handshake")} == {"server"}
+    def server(kind: str, used: Certificate) -> tuple[list[str], dict[str, str]]:
+        if isinstance(fixture, GoFixture):
+            return server_of_go(fixture, kind, used, made)
+        return server_of_rustls(fixture, kind, used, made)
+
+    assert_servers_show(server_kinds(fixture), made, sniff, server)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Notes the transactions of a session with PostgreSQL, by the tags of commands that succeeded.
 
-ReadyForQuery says whether one is open. It comes after the statement ended, and once for several.
+ReadyForQuery says whether a transaction is open. It comes after the end of a statement, or once
+after several.
 """
 
 import re

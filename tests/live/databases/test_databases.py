@@ -21,18 +21,6 @@ Line = tuple[str | None, str | None, list[Any] | None, int | None, int | None, s
 
 
 @pytest.fixture(scope="module")
-def postgresql(certificate: Certificate) -> Iterator[Database]:
-    with DATABASES["postgresql"](certificate) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def mysql(certificate: Certificate) -> Iterator[Database]:
-    with DATABASES["mysql"](certificate) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def redis(certificate: Certificate) -> Iterator[Database]:
     with DATABASES["redis"](certificate) as running:
         yield running

@@ -1,7 +1,6 @@
 """Connections of a pool: statements prepared before the capture, and transactions that are idle."""
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +17,6 @@ IDLE_MS = 400
 LATE = "pooled-late"
 Line = tuple[str | None, str | None, list[Any] | None]
 """The name of a prepared statement, its text, and its parameters."""
-
-
-@pytest.fixture(scope="module")
-def postgresql(certificate: Certificate) -> Iterator[Database]:
-    with DATABASES["postgresql"](certificate) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def mysql(certificate: Certificate) -> Iterator[Database]:
-    with DATABASES["mysql"](certificate) as running:
-        yield running
 
 
 def pooled(driver: str, database: Database) -> tuple[str | Path, ...]:
