@@ -197,9 +197,10 @@ static __always_inline void report_go_error(struct pt_regs *ctx, const struct th
 	report_failure(key->object, layout_index(ctx), -1, hash);
 }
 
-/* (*Conn).flush, which is also called when a handshake has failed */
-SEC("uprobe")
-int go_flush(struct pt_regs *ctx)
+/* Report the error that the receiver, a Conn, has: that of its handshake, or that of its reads. Returns the thread, and fills in `key`;
+ * 0: the call is not watched. */
+static __always_inline struct thread *report_conn_error(struct pt_regs *ctx, struct connection_key *key,
+							int is_of_handshake)
 {
 	keep_thread_stack(ctx);
 	u64 rest = convention(ctx);
@@ -208,8 +209,17 @@ int go_flush(struct pt_regs *ctx)
 	struct thread *thread = counts_here(ctx, &rest) ? get_thread() : 0;
 	if (!thread || !layout)
 		return 0;
-	struct connection_key key = {.object = take_value(ctx, &rest), .pid = thread->pid};
-	report_go_error(ctx, thread, &key, layout->handshake_error);
+	*key = (struct connection_key){.object = take_value(ctx, &rest), .pid = thread->pid};
+	report_go_error(ctx, thread, key, is_of_handshake ? layout->handshake_error : layout->read_error);
+	return thread;
+}
+
+/* (*Conn).flush, which is also called when a handshake has failed */
+SEC("uprobe")
+int go_flush(struct pt_regs *ctx)
+{
+	struct connection_key key;
+	report_conn_error(ctx, &key, 1);
 	return 0;
 }
 
@@ -217,15 +227,9 @@ int go_flush(struct pt_regs *ctx)
 SEC("uprobe")
 int go_close(struct pt_regs *ctx)
 {
-	keep_thread_stack(ctx);
-	u64 rest = convention(ctx);
-	u32 index = layout_index(ctx);
-	const struct layout *layout = map_lookup(layouts, &index);
-	struct thread *thread = counts_here(ctx, &rest) ? get_thread() : 0;
-	if (!thread || !layout)
-		return 0;
-	struct connection_key key = {.object = take_value(ctx, &rest), .pid = thread->pid};
-	report_go_error(ctx, thread, &key, layout->read_error);
-	close_connection(thread->tid, &key, 0);
+	struct connection_key key;
+	const struct thread *thread = report_conn_error(ctx, &key, 0);
+	if (thread)
+		close_connection(thread->tid, &key, 0);
 	return 0;
 }
