@@ -17,6 +17,10 @@ PAIR_BYTES = 2 << 10
 """A value is searched in so many bytes before its name."""
 _MOST_WORDS = 8
 """The key of a value is one of the last so many words that look like it."""
+NEVER = rb"(?!)"
+"""An alternative that never matches: without one, ``regex`` looks for a literal byte that a match
+must have as far as the text goes, before it tries to match (regex 2026.11.19). Twice the text would
+take four times as long."""
 BLANKS = rb"(?:\s|\\++[nrt]|(?<=\n)data:)*+"
 """White space of JSON, also of JSON in a string, or with lines of server-sent events in it."""
 _COMMA = BLANKS + rb"," + BLANKS
@@ -40,8 +44,8 @@ _VALUE_AFTER = _compiled(
     (rb"(?:\s++(?!value\b)" + _ATTRIBUTE + rb"){0,8}+\s++value\s*+=\s*+(?=" + _QUOTE + rb")"),
 )
 """What is between a name and the value after it."""
-_STRING_AFTER = _compiled(_COMMA + rb"(?=" + _QUOTE + rb")")
-_ARRAY_END = _compiled(BLANKS + rb"\]")
+_STRING_AFTER = _compiled(_COMMA + rb"(?=" + _QUOTE + rb")", NEVER)
+_ARRAY_END = _compiled(BLANKS + rb"\]", NEVER)
 _KEY = _compiled(rb"value(?:(?P<escape>\\*+)[\"']" + _COLON + rb"|\s*+=\s*+(?=(?P<escape>\\*+)))")
 _NAME_AFTER = (
     (rb"(?:" + _COMMA + _MEMBER + rb"){0,8}?" + _COMMA + _QUOTE + rb"(?:name|key)" + _QUOTE)

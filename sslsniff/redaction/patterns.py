@@ -13,7 +13,7 @@ import regex
 
 from sslsniff.redaction import field_names
 from sslsniff.redaction.multipart import BodyParts
-from sslsniff.redaction.name_value_pairs import BLANKS, scan_pair, undecided_value
+from sslsniff.redaction.name_value_pairs import BLANKS, NEVER, scan_pair, undecided_value
 from sslsniff.redaction.secret_values import (
     Scan,
     Text,
@@ -225,7 +225,9 @@ def word_searches(*, is_head: bool = False) -> tuple[WordSearch, ...]:
             _name_begin,
         ),
         # An element of XML.
-        SecretKind(_compiled(rb"(?:\s[^<>]*+)?(?<!/)>"), scan_element, _tag_begin, b"<"),
+        SecretKind(
+            _compiled(rb"(?:\s[^<>]*+)?(?<!/)(?:>|" + NEVER + rb")"), scan_element, _tag_begin, b"<"
+        ),
         # A part of multipart/form-data (RFC 7578 section 4.2). Its name is quoted or a token
         # (RFC 2183 section 2), or has a charset (RFC 5987). Lines may end as they do elsewhere.
         SecretKind(
