@@ -1,4 +1,4 @@
-"""Reports of captures, and what a parser of HTML finds in them."""
+"""Reports of captures, what a parser of HTML finds in them, and what a browser says of them."""
 
 import json
 from html.parser import HTMLParser
@@ -7,6 +7,7 @@ from typing import Any
 
 from sslsniff.cli.main import main
 from sslsniff.outputs.report.report import ReportSink
+from tests.workload.browser import Browser
 
 PAGE = Path(__file__).parents[4] / "sslsniff/outputs/report/page"
 LIBRARIES = Path(__file__).parents[4] / ".cache/report-libraries/node_modules"
@@ -64,6 +65,25 @@ class Parts(HTMLParser):
         """Return the objects of ``heads`` or ``bodies``; None where an exchange has none."""
         texts = self.data[name].split("\n")[:-1]
         return [json.loads(text) if text else None for text in texts]
+
+
+def assert_quiet(browser: Browser) -> None:
+    """No script but the page's own ran or tried to, and nothing went wrong."""
+    assert browser.violations() == []
+    assert browser.log() == []
+
+
+def axe(browser: Browser) -> list[Any]:
+    """Return which of axe's rules the page breaks, and where."""
+    source = (LIBRARIES / "axe-core/axe.min.js").read_text()
+    browser.driver.execute_cdp_cmd("Runtime.evaluate", {"expression": source})
+    broken: list[Any] = browser.driver.execute_async_script(
+        "const done = arguments[0];"
+        "const places = (rule) => rule.nodes.slice(0, 3).map((node) => node.html);"
+        "axe.run({ resultTypes: ['violations'] }).then((found) =>"
+        " done(found.violations.map((rule) => [rule.id, places(rule)])));"
+    )
+    return broken
 
 
 def sink(file: Any, **options: Any) -> ReportSink:

@@ -1,6 +1,5 @@
 """Requests in a report, each with what was done for it."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,7 @@ import pytest
 from sslsniff.outputs.report.report import ReportSink
 from tests.unit.outputs.report.pages import Parts
 from tests.unit.request_tree.test_tree_sink import order, pass_on
-from tests.workload.browser import Browser, chromium
+from tests.workload.browser import Browser
 
 
 @pytest.fixture
@@ -42,12 +41,6 @@ def test_hops_have_rows_of_their_own(page: Path) -> None:
         ("/upstream", ["program", "server"], 1),
         ("SELECT ?", ["program", "client"], 1),
     ]
-
-
-@pytest.fixture
-def browser() -> Iterator[Browser]:
-    with chromium() as started:
-        yield started
 
 
 @pytest.mark.heavy
