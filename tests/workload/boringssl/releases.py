@@ -1,6 +1,7 @@
 """Releases of BoringSSL and AWS-LC, from packages that carry their sources."""
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -17,6 +18,9 @@ path = "lib.rs"
 [dependencies]
 {package} = "={version}"
 """
+_BUILDS = "setuptools<81\n"
+"""pip runs a package's setup.py to know what it is; older ones import pkg_resources, which later
+releases of setuptools do not have."""
 _fetching = threading.Lock()
 _folders: "dict[Release, Path]" = {}
 
@@ -93,10 +97,13 @@ def _python_package(release: Release, folder: Path) -> Path:
     if unpacked.exists():
         return unpacked
     folder.mkdir(parents=True, exist_ok=True)
-    options = ("-q", "--disable-pip-version-check", "--no-deps", "--no-binary", release.package)
-    wanted = f"{release.package}=={release.version}"
-    command = [sys.executable, "-m", "pip", "download", *options, "-d", str(folder), wanted]
-    subprocess.run(command, check=True)
+    options = ("-q", "--disable-pip-version-check", "--no-deps", "--use-pep517")
+    wanted = ("--no-binary", release.package, f"{release.package}=={release.version}")
+    command = [sys.executable, "-m", "pip", "download", *options, "-d", str(folder), *wanted]
+    builds = folder / "builds.txt"
+    builds.write_text(_BUILDS)
+    environment = dict.fromkeys(("PIP_CONSTRAINT", "PIP_BUILD_CONSTRAINT"), str(builds))
+    subprocess.run(command, check=True, env=os.environ | environment)
     [archive] = folder.glob("*.tar.gz")
     subprocess.run(
         ["tar", "-xzf", archive, "-C", folder, f"{release.name}/{release.folder}"], check=True
