@@ -274,6 +274,7 @@ static __always_inline int find_connection(u64 socket, u64 sent, u64 received)
 	return 0;
 }
 
+/* Subprograms: what their callers know of the sizes would make more ways for the verifier to follow. */
 SUBPROGRAM int bind_send(u64 socket, u64 sent)
 {
 	return find_connection(socket, sent, 0);
