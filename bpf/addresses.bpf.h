@@ -140,20 +140,22 @@ SUBPROGRAM int bind_object(u64 object, u64 socket)
 }
 
 /* TLS inside TLS: the socket of the innermost connection also carries the connections of the open calls around it, at most
- * a block away. Indirect evidence only: a call that is higher on the stack may be another coroutine's. */
-static __always_inline void bind_outer(const struct call *innermost, u64 socket)
+ * a block away. `object`, `stack`: of the innermost call. Indirect evidence only: a call that is higher on the stack may be
+ * another coroutine's. A subprogram: few calls need it, and the verifier follows each way through it only once. */
+SUBPROGRAM int bind_outer(u64 object, u64 stack, u64 socket)
 {
 	for (u64 offset = 0; offset < 2; offset++) {
-		struct call_block *block = find_block(innermost->stack + (offset << BLOCK_BITS));
+		struct call_block *block = find_block(stack + (offset << BLOCK_BITS));
 		for (int i = 0; block && i < BLOCK_CALLS; i++) {
 			const struct call *call = &block->calls[i];
-			u64 stack = call->stack;
-			u64 object = call->object;
-			if (stack > innermost->stack && stack - innermost->stack < 1 << BLOCK_BITS &&
-			    !call->has_no_io && object != innermost->object && is_call_at(call, stack))
-				bind_object(object, socket);
+			u64 outer_stack = call->stack;
+			u64 outer = call->object;
+			if (outer_stack > stack && outer_stack - stack < 1 << BLOCK_BITS && !call->has_no_io &&
+			    outer != object && is_call_at(call, outer_stack))
+				bind_object(outer, socket);
 		}
 	}
+	return 0;
 }
 
 static __always_inline int is_of_records(u64 sent, u64 plaintext, u64 records)
@@ -203,7 +205,7 @@ static __always_inline struct connection *bind_direct(const struct thread *threa
 
 /* Note a socket call inside of a TLS call: it binds when that call returns, which finds the connection anyway. The
  * addresses, which take long, are read then, too, unless the call uses several sockets. */
-static __always_inline void note_socket(struct call *call, int calls, const struct sock *sock, u64 sent, u64 received)
+static __always_inline void note_socket(struct call *call, u64 calls, const struct sock *sock, u64 sent, u64 received)
 {
 	u64 stack = call->stack;
 	int is_new = !call->socket || (call->socket != (u64)sock && has_addresses((u64)sock));
@@ -214,7 +216,7 @@ static __always_inline void note_socket(struct call *call, int calls, const stru
 	if (!sent)
 		call->received_bytes = received && received < MOST_RECEIVED ? received : MOST_RECEIVED;
 	if (calls > 1 && has_addresses((u64)sock))
-		bind_outer(call, (u64)sock);
+		bind_outer(call->object, stack, (u64)sock);
 }
 
 /* Bind at a send outside of any TLS call: it is of the connection that the thread wrote to just before, if any. */
@@ -241,34 +243,46 @@ static __always_inline int check_other(u64 socket, u64 sent, u64 received)
 }
 
 /* Find whose connection a socket call is. `sent`: the bytes that were sent; 0: bytes were received. `received`: so many,
- * which are in the caller's buffer; 0: they are not there yet. */
-SUBPROGRAM int bind_socket(u64 socket, u64 sent, u64 received)
+ * which are in the caller's buffer; 0: they are not there yet. One of them is the constant 0, and all that is for the other
+ * direction is left out of the program: the verifier need not check it, and the call need not pass it. */
+static __always_inline int find_connection(u64 socket, u64 sent, u64 received)
 {
 	const struct sock *sock = (const struct sock *)socket;
 	struct thread *thread = socket_thread();
 	if (!thread)
 		return check_other(socket, sent, received);
-	if (unknown(sent)) /* the verifier would follow sends and receives apart to the end */
+	if (sent)
 		check_thread_send(thread, socket, sent);
-	if (unknown(received))
+	if (received)
 		check_thread_receive(thread, socket, received);
 	struct call *call = 0;
-	int calls = enclosing_calls(thread, user_stack(), &call);
-	if (calls)
+	u64 calls = enclosing_calls(thread, user_stack(), &call);
+	if (call)
 		note_socket(call, calls, sock, sent, received);
-	if ((calls && !thread->shut) || !has_addresses(socket) || !is_stream(sock))
+	if ((call && !thread->shut) || !has_addresses(socket) || !is_stream(sock))
 		return 0;
 	if (sent && thread->shut) {
 		check_ends(thread, thread->shut, ENDED_BY_NOTIFY, ENDED_UNSURE);
 		thread->shut = 0;
 	}
-	if (calls)
+	if (call)
 		return 0;
 	if (sent)
 		bind_sent(thread, socket, sent);
 	else
 		thread->received = keeps_order(thread) ? socket : 0;
 	return 0;
+}
+
+/* Subprograms: what their callers know of the sizes would make more ways for the verifier to follow. */
+SUBPROGRAM int bind_send(u64 socket, u64 sent)
+{
+	return find_connection(socket, sent, 0);
+}
+
+SUBPROGRAM int bind_receive(u64 socket, u64 received)
+{
+	return find_connection(socket, 0, received);
 }
 
 #define MSG_PEEK 2 /* include/linux/socket.h */
@@ -278,7 +292,7 @@ SEC("raw_tp/sock_send_length")
 int socket_sent(struct bpf_raw_tracepoint_args *ctx)
 {
 	s32 result = ctx->args[1];
-	return result > 0 ? bind_socket(ctx->args[0], result, 0) : 0;
+	return result > 0 ? bind_send(ctx->args[0], result) : 0;
 }
 
 SEC("raw_tp/sock_recv_length")
@@ -289,7 +303,7 @@ int socket_received(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	if (notes_waits)
 		note_wait(ctx->args[2]);
-	return bind_socket(ctx->args[0], 0, ctx->args[2] & MSG_PEEK ? 0 : result);
+	return bind_receive(ctx->args[0], ctx->args[2] & MSG_PEEK ? 0 : result);
 }
 
 /* Older kernels: the first argument of tcp_sendmsg and tcp_recvmsg is the sock, the third a length. */
@@ -297,13 +311,13 @@ SEC("kprobe/tcp_sendmsg")
 int tcp_sent(struct pt_regs *ctx)
 {
 	u64 size = PT_REGS_PARM3(ctx);
-	return size ? bind_socket(PT_REGS_PARM1(ctx), size, 0) : 0;
+	return size ? bind_send(PT_REGS_PARM1(ctx), size) : 0;
 }
 
 SEC("kprobe/tcp_recvmsg")
 int tcp_received(struct pt_regs *ctx)
 {
-	return bind_socket(PT_REGS_PARM1(ctx), 0, 0);
+	return bind_receive(PT_REGS_PARM1(ctx), 0);
 }
 
 /* The state of a TCP connection changes: (sock, old state, new state); since 4.16. */

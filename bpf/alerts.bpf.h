@@ -9,15 +9,21 @@
 
 #define ALERT_FATAL 2 /* as GnuTLS, BoringSSL and NSS number it */
 
-/* (object, level, number): an alert is sent */
-SEC("uprobe")
-int c_alert_enter(struct pt_regs *ctx)
+/* Report an alert that is sent, by the arguments (object, level, number). */
+static __always_inline int report_sent(struct pt_regs *ctx)
 {
-	keep_thread_stack(ctx);
 	const struct thread *thread = (u32)PT_REGS_PARM2(ctx) == ALERT_FATAL ? get_thread() : 0;
 	if (thread)
 		report_failure(PT_REGS_PARM1(ctx), layout_index(ctx), (u8)PT_REGS_PARM3(ctx), 0);
 	return 0;
+}
+
+/* (object, level, number): GnuTLS or NSS sends an alert */
+SEC("uprobe")
+int c_alert_enter(struct pt_regs *ctx)
+{
+	keep_thread_stack(ctx);
+	return report_sent(ctx);
 }
 
 /* Report an alert that was received: so many bytes at `alert`; `base`: what its number is added to. */

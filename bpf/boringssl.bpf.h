@@ -66,3 +66,11 @@ int boringssl_received_enter(struct pt_regs *ctx)
 	keep_thread_stack(ctx);
 	return report_received(ctx, PT_REGS_PARM3(ctx), PT_REGS_PARM4(ctx), SSL_AD_REASON_OFFSET);
 }
+
+/* (object, level, number): an alert is sent. Like c_alert_enter: so no program of other libraries is loaded for BoringSSL. */
+SEC("uprobe")
+int boringssl_alert_enter(struct pt_regs *ctx)
+{
+	keep_thread_stack(ctx);
+	return report_sent(ctx);
+}

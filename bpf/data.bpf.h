@@ -11,10 +11,10 @@
 #include "losses.bpf.h"
 
 /* A long call is emitted in large records, then in medium ones, to need few turns of a loop: the verifier checks each
- * turn. This is enough for 17 MiB a call; user space sets call_limit_bytes to less. */
+ * turn. 16 of either are enough for 17 MiB a call; user space sets call_limit_bytes to less. */
 #define LARGE_RECORD (1 << 20)
 #define MEDIUM_RECORD (1 << 16)
-#define MOST_RECORDS 16
+#define MOST_RECORDS 32
 
 /* The most bytes that one event can stand for: its fields have 32 bits. The bytes of a longer call, as SSL_write_ex
  * allows it, follow in events without data, up to 8 GiB. Bytes beyond that are only counted. */
@@ -51,19 +51,30 @@ static __always_inline void emit(const struct thread *thread, u64 capacity, u64 
 		lose(cut, span - size);
 }
 
-/* Emit the thread's piece in whole records, without the last one. */
-static __always_inline void emit_records(struct thread *thread, u64 bytes)
+/* Emit a whole record of the thread's piece. */
+static __always_inline void emit_record(struct thread *thread, u64 bytes)
 {
 	struct piece *piece = &thread->piece;
-	for (int i = 0; i < MOST_RECORDS; i++) {
-		if (piece->size <= bytes)
-			break;
-		emit(thread, bytes, bytes, bytes, CUT_NONE);
-		piece->buffer += bytes;
-		piece->position += bytes;
-		piece->size -= bytes;
-		piece->span -= bytes;
-	}
+	emit(thread, bytes, bytes, bytes, CUT_NONE);
+	piece->buffer += bytes;
+	piece->position += bytes;
+	piece->size -= bytes;
+	piece->span -= bytes;
+}
+
+/* Emit a large or a medium record of the caller's piece. Returns 0 if no more than a medium one is left. A subprogram: the
+ * verifier checks it once, and not in each turn of a loop. */
+SUBPROGRAM int emit_whole_record(void)
+{
+	u64 id = bpf_get_current_pid_tgid();
+	struct thread *thread = map_lookup(threads, &id);
+	if (!thread || thread->piece.size <= MEDIUM_RECORD)
+		return 0;
+	if (thread->piece.size > LARGE_RECORD)
+		emit_record(thread, LARGE_RECORD);
+	else
+		emit_record(thread, MEDIUM_RECORD);
+	return 1;
 }
 
 /* Emit the rest of the thread's piece, at most MEDIUM_RECORD bytes. */
@@ -83,18 +94,6 @@ static __always_inline void emit_rest(const struct thread *thread)
 		emit(thread, 16384, size, span, cut);
 	else
 		emit(thread, MEDIUM_RECORD, size, span, cut);
-}
-
-/* Emit the caller's piece without its last record. A subprogram: the verifier needs long for its loops. */
-SUBPROGRAM int emit_whole_records(void)
-{
-	u64 id = bpf_get_current_pid_tgid();
-	struct thread *thread = map_lookup(threads, &id);
-	if (!thread)
-		return 0;
-	emit_records(thread, LARGE_RECORD);
-	emit_records(thread, MEDIUM_RECORD);
-	return 0;
 }
 
 /* Emit that `bytes` more of the caller's call are not captured. */
@@ -121,8 +120,9 @@ static __always_inline void emit_piece(struct thread *thread)
 	u64 rest = piece->span > MOST_SPAN ? piece->span - MOST_SPAN : 0;
 	u64 end = piece->position + piece->span - rest;
 	piece->span -= rest;
-	if (piece->size > MEDIUM_RECORD)
-		emit_whole_records();
+	for (u32 i = 0; i < MOST_RECORDS; i++)
+		if (piece->size <= MEDIUM_RECORD || !emit_whole_record())
+			break;
 	emit_rest(thread);
 	if (rest) {
 		piece->position = end;

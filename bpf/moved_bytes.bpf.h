@@ -6,6 +6,7 @@
 
 #include "announce.bpf.h"
 #include "slices.bpf.h"
+#include "unknown.bpf.h"
 
 /* System calls that send or receive, with their numbers on x86-64 (arch/x86/entry/syscalls/syscall_64.tbl). Their second
  * argument is the bytes, a list of buffers, or a message. */
@@ -61,14 +62,6 @@ static __always_inline int find_moved(struct moved_bytes *moved, u64 size)
 	/* The list may be shorter, and end where its memory ends. */
 	return !bpf_probe_read_user(moved->buffers, sizeof(moved->buffers), (const void *)list) ||
 	       !bpf_probe_read_user(moved->buffers, sizeof(struct slice), (const void *)list);
-}
-
-/* Return the value itself. The verifier knows nothing of it then: so it finds that ways through a loop, or past a branch, are
- * alike. */
-SUBPROGRAM u64 unknown(u64 value)
-{
-	asm volatile("" : "+r"(value)); /* else the compiler knows it */
-	return value;
 }
 
 /* Copy the first bytes of `moved`: `most` at most, to `to`, which has room for twice as many; a power of two. Returns

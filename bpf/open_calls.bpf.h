@@ -6,6 +6,7 @@
 #pragma once
 
 #include "entries.bpf.h"
+#include "unknown.bpf.h"
 #include "user_registers.bpf.h"
 
 /* USER_CS of x86-64, arch/x86/include/asm/segment.h: the task entered the kernel from 64-bit user code. */
@@ -125,21 +126,30 @@ static __always_inline int leave_call(u64 stack, struct call *call)
 /* Find the open call around `stack`: the nearest one above it, because stacks grow down and those of coroutines do not
  * overlap. A call more than a block away does not count: another coroutine's stack may be between. Returns how many
  * open calls are found above `stack`, which may be those of one block only, unless the thread has several; 0: there is
- * none. */
-static __always_inline int enclosing_calls(const struct thread *thread, u64 stack, struct call **innermost)
+ * none, and `innermost` is 0. Which slot it is, and how many there are, is unknown to the verifier: else it would follow each
+ * combination to the end of the program. */
+static __always_inline u64 enclosing_calls(const struct thread *thread, u64 stack, struct call **innermost)
 {
-	int calls = 0;
+	struct call_block *nearest = 0;
+	u64 calls = 0, slot = 0, least = ~0ULL;
 	for (u64 offset = 0; offset < 2; offset++) {
 		struct call_block *block = find_block(stack + (offset << BLOCK_BITS));
 		for (int i = 0; block && i < BLOCK_CALLS; i++) {
-			struct call *open = &block->calls[i];
-			if (open->stack <= stack || open->has_no_io)
+			const struct call *open = &block->calls[i];
+			u64 entry = open->stack;
+			if (entry <= stack || open->has_no_io)
 				continue;
-			if (!calls++ || open->stack < (*innermost)->stack)
-				*innermost = open;
+			calls++;
+			if (entry >= least)
+				continue;
+			nearest = block;
+			least = entry;
+			slot = i;
 		}
-		if (calls && thread->open_calls < 2)
+		if (nearest && thread->open_calls < 2)
 			break;
 	}
-	return calls;
+	slot = unknown(slot);
+	*innermost = nearest ? &nearest->calls[slot & (BLOCK_CALLS - 1)] : 0;
+	return nearest ? unknown(calls) : 0;
 }

@@ -69,33 +69,39 @@ static __always_inline const struct socket *peer_of(const struct socket *socket)
 	return found;
 }
 
-/* The way of the bytes that a task reads from, or writes to, an open file, by the inode number that a writer shows: of the
+/* The ways of the bytes that a task reads from an open file, and writes to it, by the inode numbers that a writer shows: of the
  * pipe, or of the socket that is written to; 0: it is neither. Pipes and sockets get their numbers from one sequence. */
-SUBPROGRAM u64 way_of(u64 descriptor, u64 is_read)
+struct ways {
+	u64 read;
+	u64 written;
+};
+
+/* The ways of a file of the caller. No subprogram, as all that reads types of the kernel here: libbpf looks up the types of all
+ * subprograms of the object, also of those that no loaded program calls, and needs 1 to 2 ms for each type. */
+static __always_inline struct ways ways_of(u64 descriptor)
 {
 	const struct file *file = opened_file((const struct task_struct *)bpf_get_current_task(), descriptor);
 	const struct inode *inode = 0;
 	const struct super_block *filesystem = 0;
 	const struct socket *socket = 0;
+	struct ways none = {};
 	u64 number = 0, magic = 0;
 	u16 mode = 0;
 	if (!file)
-		return 0;
+		return none;
 	bpf_probe_read_kernel(&inode, sizeof(inode), &file->f_inode);
 	bpf_probe_read_kernel(&mode, sizeof(mode), &inode->i_mode);
 	bpf_probe_read_kernel(&number, sizeof(number), &inode->i_ino);
 	if ((mode & S_IFMT) == S_IFIFO) {
 		bpf_probe_read_kernel(&filesystem, sizeof(filesystem), &inode->i_sb);
 		bpf_probe_read_kernel(&magic, sizeof(magic), &filesystem->s_magic);
-		return magic == PIPEFS_MAGIC ? number : 0;
+		return magic == PIPEFS_MAGIC ? (struct ways){.read = number, .written = number} : none;
 	}
 	if ((mode & S_IFMT) != S_IFSOCK)
-		return 0;
+		return none;
 	bpf_probe_read_kernel(&socket, sizeof(socket), &file->private_data);
 	const struct socket *peer = socket ? peer_of(socket) : 0;
-	if (!peer)
-		return 0;
-	return is_read ? inode_of_socket(peer) : number;
+	return peer ? (struct ways){.read = inode_of_socket(peer), .written = number} : none;
 }
 
 /* The pair that a way is one of; 0: it was not seen yet. */
@@ -110,7 +116,9 @@ static __always_inline void leave_out_inherited(void)
 {
 	struct stdio_way foreign = {.pair = FOREIGN};
 	for (u32 descriptor = 0; descriptor < INHERITED_FILES; descriptor++) {
-		u64 read = way_of(descriptor, 1), written = way_of(descriptor, 0);
+		struct ways ways = ways_of(descriptor);
+		/* Unknown to the verifier: else it follows each kind of file to the end of the loop. */
+		u64 read = unknown(ways.read), written = unknown(ways.written);
 		if (read)
 			map_insert(stdio_ways, &read, &foreign);
 		if (written)
@@ -243,7 +251,7 @@ static __always_inline void make_pair(u32 tgid, u32 pid, u32 client_pid, u64 inp
 /* Add the caller, which is about to begin a program, as a server. */
 static __always_inline void add_server(u32 tgid, u32 pid, u32 client_pid)
 {
-	u64 input = way_of(STANDARD_INPUT, 1), output = way_of(STANDARD_OUTPUT, 0);
+	u64 input = ways_of(STANDARD_INPUT).read, output = ways_of(STANDARD_OUTPUT).written;
 	u64 id = pair_of(input), other = pair_of(output);
 	const u64 *known = map_lookup(stdio_servers, &tgid);
 	if (known && *known == id && id == other)
@@ -347,9 +355,9 @@ static __always_inline void leave_out_pair(struct stdio_pair *pair, u32 tid)
 
 /* Pass the `size` bytes that a system call of the caller wrote to a file, if that is a way of a pair. They are in `buffer`, or
  * in a list of buffers; both 0: where they are is not known. */
-SUBPROGRAM int pass_written(u64 descriptor, u64 size, u64 buffer, u64 list)
+static __always_inline int pass_written(u64 descriptor, u64 size, u64 buffer, u64 list)
 {
-	u64 number = way_of(descriptor, 0);
+	u64 number = ways_of(descriptor).written;
 	const struct stdio_way *way = map_lookup(stdio_ways, &number);
 	if (!way)
 		return 0;
@@ -405,19 +413,24 @@ int stdio_written(struct bpf_raw_tracepoint_args *ctx)
 	bpf_probe_read_kernel(&call, sizeof(call), registers);
 	if ((u16)call.cs != USER_CODE_SEGMENT)
 		return 0;
+	u64 descriptor = call.di, buffer = 0, list = 0;
 	switch (number) {
 	case SYSCALL_WRITE:
 	case SYSCALL_SENDTO:
-		return pass_written(call.di, size, call.si, 0);
+		buffer = call.si;
+		break;
 	case SYSCALL_WRITEV:
-		return pass_written(call.di, size, 0, call.si);
+		list = call.si;
+		break;
 	case SYSCALL_SENDMSG:
-		return pass_written(call.di, size, 0, read_pointer(call.si + MESSAGE_LIST));
+		list = read_pointer(call.si + MESSAGE_LIST);
+		break;
 	case SYSCALL_SPLICE:
-		return pass_written(call.dx, size, 0, 0);
+		descriptor = call.dx;
+		break;
 	case SYSCALL_TEE:
-		return pass_written(call.si, size, 0, 0);
-	default:
-		return pass_written(call.di, size, 0, 0);
+		descriptor = call.si;
+		break;
 	}
+	return pass_written(unknown(descriptor), size, unknown(buffer), unknown(list));
 }

@@ -182,6 +182,17 @@ static __always_inline u32 watched_caller(const struct config *config)
 	return is_watched(pid) ? pid : 0;
 }
 
+static __always_inline int is_tcp(u64 socket)
+{
+	const struct sock *sock = (const struct sock *)socket;
+	u16 protocol = 0;
+	bpf_probe_read_kernel(&protocol, sizeof(protocol), &sock->sk_protocol);
+	if (protocol != TCP_PROTOCOL)
+		return 0;
+	u16 family = socket_family(sock);
+	return family == AF_INET || family == AF_INET6;
+}
+
 /* What was looked at of the socket of the caller, process `pid`, until now; 0: there is no room, or it is no TCP socket. */
 static __always_inline struct looks *get_looks(const struct config *config, u64 socket, u32 pid)
 {
@@ -189,11 +200,7 @@ static __always_inline struct looks *get_looks(const struct config *config, u64 
 	/* With --pid one look into the table of processes says that a process is not watched. */
 	if (known || (!pid && config->by_pid))
 		return known;
-	u16 protocol = 0;
-	const struct sock *sock = (const struct sock *)socket;
-	bpf_probe_read_kernel(&protocol, sizeof(protocol), &sock->sk_protocol);
-	u16 family = socket_family(sock);
-	if (protocol != TCP_PROTOCOL || (family != AF_INET && family != AF_INET6))
+	if (!is_tcp(socket))
 		return 0;
 	struct looks looks = {};
 	if (!pid)
@@ -347,7 +354,7 @@ static __always_inline void forget_ended(struct thread *thread)
 static __always_inline void check_thread_send(struct thread *thread, u64 socket, u64 sent)
 {
 	forget_ended(thread);
-	if (thread->settled != socket && check_send(socket, sent))
+	if (thread->settled != socket && is_tcp(socket) && check_send(socket, sent))
 		thread->settled = socket;
 }
 
@@ -355,7 +362,7 @@ static __always_inline void check_thread_send(struct thread *thread, u64 socket,
 static __always_inline void check_thread_receive(struct thread *thread, u64 socket, u64 received)
 {
 	forget_ended(thread);
-	if (thread->quiet != socket && check_receive(socket, received))
+	if (thread->quiet != socket && is_tcp(socket) && check_receive(socket, received))
 		thread->quiet = socket;
 }
 

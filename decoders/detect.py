@@ -6,12 +6,9 @@ the bytes of a side, which prove it.
 
 from collections import deque
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from sslsniff.decoders.databases.database_decoder import DatabaseDecoder
 from sslsniff.decoders.databases.database_search import MYSQL, POSTGRESQL, REDIS
-from sslsniff.decoders.databases.mysql.mysql_decoder import MysqlDecoder
-from sslsniff.decoders.databases.postgresql.postgresql_decoder import PostgresqlDecoder
-from sslsniff.decoders.databases.redis.redis_decoder import RedisDecoder
 from sslsniff.decoders.decoder import CLOSED, Decoder, Switch
 from sslsniff.decoders.http1.head import undecoded_name
 from sslsniff.decoders.http1.http1_decoder import Http1Decoder
@@ -25,13 +22,37 @@ from sslsniff.decoders.preludes import NONE, SOCKS, Prelude, proxy_header, socks
 from sslsniff.decoders.protocol_search import HTTP1, HTTP2, WEBSOCKET, ProtocolSearch
 from sslsniff.decoders.tls_records import ENCRYPTED, begins_with_tls
 
+if TYPE_CHECKING:
+    from sslsniff.decoders.databases.database_decoder import DatabaseDecoder
+
 _Switched = Callable[[Switch, list[Message]], None]
 _Factory = Callable[[bool, _Switched], Decoder]
 """Makes a decoder, from whether HTTP/2 frames are wanted and what to call at a switch."""
 
 
+# Few captures have these protocols, and the modules of their decoders take 10 ms to import.
+
+
+def _postgresql_decoder(frames: bool, switched: _Switched) -> Decoder:
+    from sslsniff.decoders.databases.postgresql.postgresql_decoder import PostgresqlDecoder
+
+    return PostgresqlDecoder()
+
+
+def _mysql_decoder(frames: bool, switched: _Switched) -> Decoder:
+    from sslsniff.decoders.databases.mysql.mysql_decoder import MysqlDecoder
+
+    return MysqlDecoder()
+
+
+def _redis_decoder(frames: bool, switched: _Switched) -> Decoder:
+    from sslsniff.decoders.databases.redis.redis_decoder import RedisDecoder
+
+    return RedisDecoder()
+
+
 def _json_rpc_decoder(frames: bool, switched: _Switched) -> Decoder:
-    from sslsniff.decoders.json_rpc.json_rpc_decoder import JsonRpcDecoder  # few captures have it
+    from sslsniff.decoders.json_rpc.json_rpc_decoder import JsonRpcDecoder
 
     return JsonRpcDecoder()
 
@@ -40,11 +61,13 @@ _DECODERS: dict[str, _Factory] = {
     HTTP1: lambda frames, switched: Http1Decoder(switched),
     HTTP2: lambda frames, switched: Http2Decoder(frames=frames),
     WEBSOCKET: lambda frames, switched: WebSocketDecoder(),
-    POSTGRESQL: lambda frames, switched: PostgresqlDecoder(),
-    MYSQL: lambda frames, switched: MysqlDecoder(),
-    REDIS: lambda frames, switched: RedisDecoder(),
+    POSTGRESQL: _postgresql_decoder,
+    MYSQL: _mysql_decoder,
+    REDIS: _redis_decoder,
     JSON_RPC: _json_rpc_decoder,
 }
+
+_DATABASES = (POSTGRESQL, MYSQL, REDIS)
 
 _ALPN: dict[str, str] = {
     "h2": HTTP2,
@@ -96,7 +119,7 @@ class Detector:
         *,
         frames: bool = False,
         from_start: bool = False,
-        database_found: Callable[[DatabaseDecoder], None] | None = None,
+        database_found: "Callable[[DatabaseDecoder], None] | None" = None,
     ) -> None:
         self.feed: Callable[[Side, bytes], list[Message]] = self._search
         """See ``Decoder``. Once there is a decoder, it is the decoder's method."""
@@ -209,7 +232,10 @@ class Detector:
 
     def _use(self, decoder: Decoder) -> None:
         self._decoder = decoder
-        if self._database_found is not None and isinstance(decoder, DatabaseDecoder):
+        if self._database_found is not None and decoder.protocol in _DATABASES:
+            from sslsniff.decoders.databases.database_decoder import DatabaseDecoder
+
+            assert isinstance(decoder, DatabaseDecoder)
             self._database_found(decoder)
         self.feed = decoder.feed
         self.growth = decoder.growth

@@ -128,8 +128,8 @@ class LiveCapture:
         self._pacing = PollPacing()
         self._sampling: SelfSampling | None = None
         self._clock_offset_ns = time.time_ns() - time.monotonic_ns()
-        self._stopped_ns = sys.maxsize
-        """When the programs were told to emit no plaintext any more."""
+        self._stopped_ns: int | None = None
+        """When the programs were told to emit no plaintext any more; None: they were not."""
 
     def __enter__(self) -> Self:
         """Place the probes; raises ``TargetError``, ``KernelError``, or an error of ``load``."""
@@ -402,7 +402,8 @@ class LiveCapture:
                     continue
                 event = wire.parse(record, offset_ns)
                 if isinstance(event, events.Data):
-                    self._note_bytes(event)
+                    if self._served is not None:
+                        self._note_bytes(self._served, event)
                     yield from self._pass(event)
                 else:
                     yield from self._handle(event)
@@ -417,10 +418,10 @@ class LiveCapture:
                 break
         return False
 
-    def _note_bytes(self, event: events.Data) -> None:
+    def _note_bytes(self, served: "ServedHits", event: events.Data) -> None:
         """Note which thread passed plaintext, before its event waits for its connection."""
-        if self._served is not None and event.connection in self._open.owners:
-            self._served.note(event, self._open.owners[event.connection][0])
+        if event.connection in self._open.owners:
+            served.note(event, self._open.owners[event.connection][0])
 
     def _ended_handshakes(self, *, is_over: bool = False) -> Iterator[events.Event]:
         """Yield the handshakes without data that ended."""
@@ -431,8 +432,7 @@ class LiveCapture:
 
     def _pass(self, event: events.Record) -> Iterable[events.Event]:
         """Return what follows from an event of a connection whose directions may be apart."""
-        passed = self._stdio.handle(event) if self._stdio is not None else None
-        if passed is not None:
+        if self._stdio is not None and (passed := self._stdio.handle(event)) is not None:
             return passed
         joined = self._joiner.handle(event)
         # A tuple has data alone, as nearly always.
@@ -443,7 +443,7 @@ class LiveCapture:
         event = self._containers.handle(record)
         if event is None:
             return ()
-        if isinstance(event, events.Opened) and self._stdio is not None and event.peer is not None:
+        if self._stdio is not None and isinstance(event, events.Opened) and event.peer is not None:
             return self._stdio.begin(event)
         self._unseen.handle(event)
         if isinstance(event, events.TlsSocket):
@@ -457,7 +457,7 @@ class LiveCapture:
         if isinstance(event, events.Exited):
             self._may_have_ended = True
         self._open.remember(event)
-        if events.ends_after(event, self._stopped_ns):
+        if self._stopped_ns is not None and events.ends_after(event, self._stopped_ns):
             return ()
         return self._pass(event)
 

@@ -133,25 +133,26 @@ class ConnectionEndings:
             if is_over or waiting.until_s <= now_s:
                 yield from self._release_exit(pid)
 
-    def _opened(self, event: Opened) -> Iterator[Event]:
+    def _opened(self, event: Opened) -> Iterable[Event]:
+        ended: list[Event] = []
         if event.pid in self._exits:  # its next program, or another process
-            yield from self._release_exit(event.pid)
+            ended += self._release_exit(event.pid)
         if event.connection not in self._open:
             if len(self._open) >= _MOST_OPEN:  # the kernel evicts connections without a word
                 oldest = next(iter(self._open))
                 if oldest in self._held:
-                    yield from self._release(oldest)
+                    ended += self._release(oldest)
                 self._forget(oldest)
             self._open[event.connection] = _OpenConnection(event.pid)
-        yield event
+        return (*ended, event)
 
-    def _addresses(self, event: Addresses) -> Iterator[Event]:
+    def _addresses(self, event: Addresses) -> Iterable[Event]:
         found = self._open.get(event.connection)
         if found is not None and event.socket:
             self._forget_socket(event.connection, found)
             found.socket = event.socket
             self._by_socket[event.socket] = event.connection
-        yield event
+        return (event,)
 
     def _ended(self, event: Ended) -> Iterator[Event]:
         found = self._open.get(event.connection)

@@ -8,10 +8,13 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sslsniff.core.errors import TargetError
 from sslsniff.kernel import procfs
-from sslsniff.kernel.containers.cgroup_filter import CgroupFilter
+
+if TYPE_CHECKING:  # it imports all of the model, and files are asked for before that
+    from sslsniff.kernel.containers.cgroup_filter import CgroupFilter
 
 _NAME_BYTES = 15  # TASK_COMM_LEN of include/linux/sched.h, without the null byte
 
@@ -33,7 +36,7 @@ class Scope:
     follows_children: bool = True
     uids: tuple[int, ...] = ()
     comms: tuple[str, ...] = ()
-    cgroups: CgroupFilter | None = None
+    cgroups: "CgroupFilter | None" = None
     libraries: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
 

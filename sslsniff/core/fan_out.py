@@ -20,6 +20,7 @@ class FanOut(Sink):
 
     With ``streams``, it passes only exchanges, frames and messages of these HTTP/2 streams (0: the
     frames of the connection). Without ``frames`` it passes none of them, nor their totals.
+    ``wants_began``: whether a sink handles the beginnings of exchanges.
     ``exchanges`` is the number of exchanges, with those not inner; ``without_text``, of how many
     statements among them the text was not seen.
     """
@@ -34,9 +35,13 @@ class FanOut(Sink):
         # Chunks and exchanges are many: only sinks that override the hook are called.
         self._chunk_hooks = [sink.chunk for sink in sinks if type(sink).chunk is not Sink.chunk]
         self._began_hooks = [sink.began for sink in sinks if type(sink).began is not Sink.began]
+        self.wants_began = bool(self._began_hooks)
         self._tick_hooks = [sink.tick for sink in sinks if type(sink).tick is not Sink.tick]
+        self._call_hooks = [sink.exchange for sink in sinks if sink.wants_only_model_calls]
         self._exchange_hooks = [
-            sink.exchange for sink in sinks if type(sink).exchange is not Sink.exchange
+            sink.exchange
+            for sink in sinks
+            if type(sink).exchange is not Sink.exchange and not sink.wants_only_model_calls
         ]
 
     def _wants(self, stream: int | None) -> bool:
@@ -75,6 +80,9 @@ class FanOut(Sink):
         if statement is not None and statement.text is None:
             self.without_text += statement.lacks_text
         if not self._streams or exchange.stream in self._streams:
+            if exchange.model_call is not None:
+                for report in self._call_hooks:
+                    report(exchange)
             for report in self._exchange_hooks:
                 report(exchange)
 

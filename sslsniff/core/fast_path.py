@@ -181,7 +181,7 @@ class FastPath:
                     data, at
                 )
                 if kind == DATA_KIND and length < DISCARDED and size == span and size and not cut:
-                    key = direction_key(connection, writes)
+                    key = connection << 1 | writes  # direction_key, without a call
                     consumer = consumers.get(key) or consumers.get(joined.get(key, 0))
                     if consumer is not None and position == consumer.position:
                         by_record = consumer.by_record

@@ -4,6 +4,8 @@ Each begins with a header of 8 bytes (kernel/bpf/ringbuf.c): its first word is t
 with two flags. Records are aligned to 8 bytes.
 """
 
+import struct
+
 HEADER_BYTES = 8
 DISCARDED = 1 << 30
 """The flag of a record without contents. A lesser first word is the length of a whole record."""
@@ -13,6 +15,8 @@ PADDING_BYTES = 64
 
 BUSY = 1 << 31
 """The flag of a record that is still being written."""
+
+_LENGTH = struct.Struct("<I")
 
 
 class Records:
@@ -30,13 +34,14 @@ class Records:
 
     def next(self) -> memoryview | None:
         """Return the next record without its header; None: there is none, or it is not whole."""
-        while self.position < self.end:
-            start = self.position + HEADER_BYTES
-            length = int.from_bytes(self.data[self.position : self.position + 4], "little")
+        while (at := self.position) < self.end:
+            start = at + HEADER_BYTES
+            length: int = _LENGTH.unpack_from(self.data, at)[0]
+            if length < DISCARDED:  # the usual case
+                end = start + length
+                self.position = (end + 7) & ~7
+                return self.data[start:end]
             if length & BUSY:
                 return None
-            end = start + (length & ~DISCARDED)
-            self.position = (end + 7) & ~7
-            if not length & DISCARDED:
-                return self.data[start:end]
+            self.position = (start + (length & ~DISCARDED) + 7) & ~7
         return None

@@ -157,6 +157,9 @@ class Sink:
     wants_trees = False
     """Whether exchanges are wanted in trees also where lines are not."""
 
+    wants_only_model_calls = False
+    """Whether only exchanges with a model call are wanted; the sink gets them before others do."""
+
     def decoded_by(self, is_idle: Callable[[Connection], bool]) -> None:
         """Get what says whether a connection is between two exchanges; called first, once.
 

@@ -1,8 +1,7 @@
 """The TLS libraries that are probed: a folder here, and a line in each table below."""
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from sslsniff.core.library_failure import LibraryFailure
 from sslsniff.libraries.boringssl import library as boringssl
 from sslsniff.libraries.boringssl.plan import AWS_LC, BORINGSSL
 from sslsniff.libraries.gnutls import library as gnutls
@@ -20,6 +19,11 @@ from sslsniff.libraries.wolfssl import library as wolfssl
 from sslsniff.matching.library import Library, Search, UnprobedLibrary
 from sslsniff.matching.object_layout import CheckedLayout
 from sslsniff.matching.rows import Plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sslsniff.core.library_failure import LibraryFailure
 
 FAMILY = (boringssl.FORK, boringssl.LIBRARY, libressl.LIBRARY, openssl.LIBRARY)
 """OpenSSL and its forks: a file has one of them at most."""
@@ -43,7 +47,7 @@ SEARCHES: dict[str, Search] = {
 }
 """A library's name for programs -> how it is found without a plan."""
 
-FAILURES: dict[str, Callable[[int, int | None], LibraryFailure]] = {
+FAILURES: "dict[str, Callable[[int, int | None], LibraryFailure]]" = {
     each.id: each.failure for each in LIBRARIES if each.failure is not None
 }
 """A library's name for programs -> what says what its errors mean."""

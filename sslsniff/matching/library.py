@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from sslsniff.core.library_failure import LibraryFailure
 from sslsniff.matching.probe_set import (
     KeyLog,
     Probe,
@@ -16,6 +15,7 @@ from sslsniff.matching.probe_set import (
 from sslsniff.matching.rows import Plan
 
 if TYPE_CHECKING:
+    from sslsniff.core.library_failure import LibraryFailure
     from sslsniff.elf.elf_file import Elf
 
 _NO_PROBES = "sslsniff cannot probe it yet"
@@ -116,7 +116,7 @@ class Library(NamedTuple):
     unprobed: UnprobedLibrary | None = None
     key_log: "Callable[[Elf], KeyLog] | None" = None
     no_key_log: str = ""
-    failure: Callable[[int, int | None], LibraryFailure] | None = None
+    failure: "Callable[[int, int | None], LibraryFailure] | None" = None
 
     def find_key_log(self, elf: "Elf") -> KeyLog:
         """Return where a file hands over its secrets, or why it does not.

@@ -9,6 +9,7 @@ class CallCosts(Sink):
     """Sets what each model call cost."""
 
     wants_messages = False
+    wants_only_model_calls = True
 
     def __init__(self, prices: Prices) -> None:
         self._prices = prices

@@ -14,6 +14,7 @@ class RunPlaces(Sink):
     """Sets the run of each model call, and its place there."""
 
     wants_messages = False
+    wants_only_model_calls = True
 
     def __init__(self) -> None:
         self._runs: Runs | None = None

@@ -10,6 +10,7 @@ from sslsniff.core.exchanges.open_exchange import BodyRoom, OpenExchange, head_b
 from sslsniff.core.exchanges.redacted_messages import RedactedMessages
 from sslsniff.core.exchanges.side_consumer import SideConsumer
 from sslsniff.core.exchanges.transaction_times import TransactionTimes
+from sslsniff.core.fan_out import FanOut
 from sslsniff.core.fast_path import Consumer
 from sslsniff.core.model import (
     NO_BODY,
@@ -22,7 +23,7 @@ from sslsniff.core.model import (
     Response,
 )
 from sslsniff.core.roles import assume_role
-from sslsniff.core.sink import CAPTURE_ENDED, Sink
+from sslsniff.core.sink import CAPTURE_ENDED
 from sslsniff.decoders import messages
 from sslsniff.decoders.databases.statement import Statement
 from sslsniff.decoders.decoder import CLOSED
@@ -58,7 +59,7 @@ class ConnectionDecoder:
         self,
         connection: Connection,
         decoder: InnerProtocols,
-        sink: Sink,
+        sink: FanOut,
         stalls: FlowControlStalls,
         room: BodyRoom,
         memory: MemoryLimit,
@@ -66,6 +67,7 @@ class ConnectionDecoder:
         self.connection = connection
         self._decoder = decoder
         self._sink = sink
+        self._began = sink.began if sink.wants_began else None
         self._stalls = stalls
         self._room = room
         self._memory = memory
@@ -258,9 +260,9 @@ class ConnectionDecoder:
         if error is not None and (complete_ns := opened.complete_ns(error)) is not None:
             error, ended_ns = None, complete_ns
         exchange.ended_ns = self._now_ns if ended_ns is None else ended_ns
-        exchange.error = error or opened.error
-        if exchange.error is not None:
-            exchange.ending = opened.ending(exchange.error)
+        exchange.error = error = error or opened.error
+        if error is not None:
+            exchange.ending = opened.ending(error)
         response = exchange.response
         if response is not None and response.status == 101:
             self._switched = exchange
@@ -273,17 +275,18 @@ class ConnectionDecoder:
     def _on_request_head(self, message: messages.RequestHead) -> None:
         stream, headers, whole = message.stream, message.headers, message.whole
         opened = self._open.get(stream)
-        is_new = opened is None
+        began = None
         if opened is None:
             opened = self._open_exchange(stream, message.version.lower())
+            began = self._began
         if self._redacted is not None:
             self._redacted.take(_CLIENT, opened)
         method, scheme, authority = message.method, message.scheme, message.authority
         opened.exchange.request = Request(
             method, message.target, scheme, authority, headers, NO_BODY, [], self._scheme
         )
-        if is_new:
-            self._sink.began(opened.exchange)
+        if began is not None:
+            began(opened.exchange)
         if message.warnings:
             opened.add_warnings(message.warnings)
         if headers.omitted is not None:
@@ -300,7 +303,8 @@ class ConnectionDecoder:
             # The request, which names the version of HTTP/1, was not seen.
             is_http2 = message.version == HTTP2_VERSION
             opened = self._open_exchange(stream, _HTTP2 if is_http2 else "http/1.1")
-            self._sink.began(opened.exchange)
+            if self._began is not None:
+                self._began(opened.exchange)
         if self._redacted is not None:
             self._redacted.take(_SERVER, opened)
         exchange, whole = opened.exchange, message.whole
@@ -398,7 +402,8 @@ class ConnectionDecoder:
         opened.exchange.statement = statement
         opened.exchange.sent_ns = self._now_ns
         self.transaction.begin_statement(statement, self._now_ns)
-        self._sink.began(opened.exchange)
+        if self._began is not None:
+            self._began(opened.exchange)
         self._count_head(opened, statement.held_bytes)
 
     def _on_statement_answer(self, message: messages.StatementAnswer) -> None:
@@ -419,7 +424,8 @@ class ConnectionDecoder:
         opened = self._open_exchange(message.stream, message.call.protocol)
         opened.exchange.rpc, opened.exchange.model_call = message.call, message.model_call
         opened.exchange.sent_ns = self._now_ns
-        self._sink.began(opened.exchange)
+        if self._began is not None:
+            self._began(opened.exchange)
         self._count_head(opened, message.call.held_bytes)
 
     def _on_rpc_end(self, message: messages.RpcEnd) -> None:

@@ -6,11 +6,14 @@ that of the server.
 
 from collections.abc import Iterable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from sslsniff.core.model import Address, Connection
-from sslsniff.decoders.databases.database_decoder import DatabaseDecoder
 from sslsniff.decoders.databases.statement import Prepared
 from sslsniff.decoders.messages import Side
+
+if TYPE_CHECKING:
+    from sslsniff.decoders.databases.database_decoder import DatabaseDecoder
 
 _Key = tuple[Address, Address, Side | None]
 """The client, the server, and which of them is watched."""
@@ -25,7 +28,7 @@ class OtherEnds:
         self._keys: dict[str, _Key] = {}
         self._searches = 0  # since the unplaced ones were looked at
 
-    def add(self, connection: Connection, decoder: DatabaseDecoder) -> None:
+    def add(self, connection: Connection, decoder: "DatabaseDecoder") -> None:
         """Add a connection, or its next decoder, which from now on asks the other end."""
         self.forget(connection)
         if not self._place(connection, decoder):
@@ -46,7 +49,7 @@ class OtherEnds:
         found = [*self._others(connection)]
         return found[0].tell(name, parameters) if len(found) == 1 else None
 
-    def _others(self, connection: Connection) -> Iterable[DatabaseDecoder]:
+    def _others(self, connection: Connection) -> "Iterable[DatabaseDecoder]":
         key = _key_of(connection)
         if key is None:
             return ()
@@ -54,7 +57,7 @@ class OtherEnds:
         client, server, side = key
         return self._placed.get((client, server, side and side.other), {}).values()
 
-    def _place(self, connection: Connection, decoder: DatabaseDecoder) -> bool:
+    def _place(self, connection: Connection, decoder: "DatabaseDecoder") -> bool:
         key = _key_of(connection)
         if key is None:
             return False

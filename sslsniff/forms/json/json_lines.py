@@ -86,6 +86,8 @@ class JsonSink(JsonSummary):
         self._stalls = stalls
         self._schema = schema
         self._calls_of = calls_of
+        self._more_fields: Callable[[Exchange], Object] | None = None
+        """Returns members of an exchange that only a subclass writes."""
         self.wants_plaintext = chunks
         self._origins: dict[str, _Origin] = {}
 
@@ -117,10 +119,6 @@ class JsonSink(JsonSummary):
 
     def exchange(self, exchange: Exchange) -> None:
         """See ``Sink``."""
-        fields = self._exchange_fields(exchange)
-        self._write("exchange", exchange.connection, exchange.started_ns, exchange.tid, fields)
-
-    def _exchange_fields(self, exchange: Exchange) -> Object:
         request, response = exchange.request, exchange.response
         fields: Object = {
             "duration_ms": pieces.milliseconds_between(exchange.started_ns, exchange.ended_ns),
@@ -158,7 +156,9 @@ class JsonSink(JsonSummary):
             fields["rpc"] = rpc_object(exchange.rpc)
         if self._calls_of is not None:
             fields["calls"] = self._calls_of(exchange)
-        return fields
+        if self._more_fields is not None:
+            fields |= self._more_fields(exchange)
+        self._write("exchange", exchange.connection, exchange.started_ns, exchange.tid, fields)
 
     def handshake(self, handshake: Handshake) -> None:
         """See ``Sink``."""

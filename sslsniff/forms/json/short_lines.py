@@ -166,6 +166,7 @@ class ShortLines(JsonSink):
 
     def __init__(self, stream: BinaryIO, **options: Any) -> None:
         super().__init__(stream, **options)
+        self._more_fields = _sent_ms
         self._known: dict[str, tuple[object, ...]] = {}
 
     def closed(self, connection: Connection, time_ns: int) -> None:
@@ -181,10 +182,6 @@ class ShortLines(JsonSink):
             return
         self._write_origin(exchange.connection, exchange.started_ns)
         self._stream.write(line + b"\n")
-
-    def _exchange_fields(self, exchange: Exchange) -> dict[str, Any]:
-        sent_ms = pieces.milliseconds_between(exchange.started_ns, exchange.sent_ns)
-        return {**super()._exchange_fields(exchange), SENT_MS: sent_ms}
 
     def handshake(self, handshake: Handshake) -> None:
         """See ``Sink``: a failure is a row of the screen, like an exchange."""
@@ -225,6 +222,10 @@ def _content(message: Request | Response) -> tuple[object, ...]:
     """Return the values that requests and responses have in common, the last ones of each."""
     body, (headers, _) = message.body, shown_headers(message.headers)
     return body.size, body.missing, len(body.data), headers, message.trailers
+
+
+def _sent_ms(exchange: Exchange) -> dict[str, Any]:
+    return {SENT_MS: pieces.milliseconds_between(exchange.started_ns, exchange.sent_ns)}
 
 
 def _is_special(exchange: Exchange) -> bool:

@@ -35,14 +35,16 @@ _HOLDING = ("hold_file", "hold_mapping", "hold_program")
 _FUNCTIONS = "function_"  # each is loaded by itself: kernels before 5.15 have none, before 6.1 few
 _LATER = (
     ("go_",),
-    ("boringssl_", "gnutls_", "nss_", "c_record_", "c_alert_"),
+    ("boringssl_",),
+    ("gnutls_", "nss_", "c_record_", "c_alert_"),
     ("rustls_",),
     ("c_list_", "c_write_list_"),
     ("stdio_",),
 )
 """How names of programs begin that are loaded together, when a file, or an option, needs one of
 them: the verifier takes 110 ms for all, and most processes need none. Each group takes 20 ms or
-more beside the verifier, as libbpf reads the kernel's BTF again; those of a group take few."""
+more beside the verifier, as libbpf reads the kernel's BTF again; each program of a group takes 2.
+GnuTLS and NSS are one group: where the whole host is watched, both are often there."""
 
 _PROG_TYPE_KPROBE = 2  # include/uapi/linux/bpf.h
 _FUNC_GET_ATTACH_COOKIE = 174

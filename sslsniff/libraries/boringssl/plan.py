@@ -27,7 +27,10 @@ ERROR = Row("ERR_put_error", "boringssl_error_enter", registers=("rdi", "rdx"))
 _FAILURES = (
     HANDSHAKE,
     ERROR,
-    *(Row(_SENDS.format(object=each), "c_alert_enter", registers=_NUMBERS) for each in _OBJECTS),
+    *(
+        Row(_SENDS.format(object=each), "boringssl_alert_enter", registers=_NUMBERS)
+        for each in _OBJECTS
+    ),
     *(
         Row(_RECEIVES.format(object=each, size=size), "boringssl_received_enter", None, _ALERTS)
         for each in _OBJECTS

@@ -2,11 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from sslsniff.libraries.go.failures import failure, rows
 from sslsniff.libraries.go.unprobed import UNPROBED
 from sslsniff.matching.library import Found, Library, Search
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sslsniff.core.library_failure import LibraryFailure
     from sslsniff.elf.elf_file import Elf
     from sslsniff.matching.probe_set import KeyLog, ReturnStyle
 
@@ -29,11 +31,23 @@ def _programs() -> set[str | None]:
     return {row.program for row in ROWS}
 
 
+def _failure(error: int, verified: int | None) -> "LibraryFailure":
+    from sslsniff.libraries.go.failures import failure  # only if one is seen
+
+    return failure(error, verified)
+
+
+def _rows() -> "Iterable[tuple[str, bytes, bytes]]":
+    from sslsniff.libraries.go.failures import rows  # only where a program of Go is probed
+
+    return rows()
+
+
 LIBRARY = Library(
     id="go",
     name=UNPROBED.name,
-    search=Search(_fit, _programs, rows=rows),
-    failure=failure,
+    search=Search(_fit, _programs, rows=_rows),
+    failure=_failure,
     found_by="function table",
     key_log=_key_log,
 )

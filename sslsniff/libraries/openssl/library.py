@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from sslsniff.libraries.openssl.failures import failure
 from sslsniff.libraries.openssl.plan import OPENSSL
 from sslsniff.matching.library import Library, without_symbols
 
 if TYPE_CHECKING:
+    from sslsniff.core.library_failure import LibraryFailure
     from sslsniff.elf.elf_file import Elf
     from sslsniff.matching.probe_set import KeyLog
 
@@ -25,6 +25,12 @@ def key_log(elf: "Elf") -> "KeyLog":
     return key_log_of_c(elf, copied_by="SSL_get_client_random")
 
 
+def _failure(error: int, verified: int | None) -> "LibraryFailure":
+    from sslsniff.libraries.openssl.failures import failure  # only if one is seen
+
+    return failure(error, verified)
+
+
 LIBRARY = Library(
     id="openssl",
     name="OpenSSL",
@@ -36,5 +42,5 @@ LIBRARY = Library(
         version=OPENSSL.version,
     ),
     key_log=key_log,
-    failure=failure,
+    failure=_failure,
 )

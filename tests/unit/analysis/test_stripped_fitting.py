@@ -29,7 +29,7 @@ PROGRAMS = {
     "boringssl_handshake_return",
     "boringssl_error_enter",
 }
-BY_SYMBOLS = {"openssl_clear_enter", "c_alert_enter", "boringssl_received_enter"}
+BY_SYMBOLS = {"openssl_clear_enter", "boringssl_alert_enter", "boringssl_received_enter"}
 PLANNING_S = 60
 
 
