@@ -391,6 +391,39 @@ def test_changes_as_json() -> None:
     assert changed == {"/orders/7"}
 
 
+def released_orders() -> list[Exchange]:
+    """Return 40 s of exchanges; from 24 s on, each order has an audit."""
+    made = []
+    for number in range(400):
+        for target in ("/orders", "/audit")[: 2 if number >= 240 else 1]:
+            each = exchange(request(target=target), response())
+            each.started_ns += number * 100_000_000
+            each.ended_ns = each.started_ns + 20_000_000
+            made.append(each)
+    return made
+
+
+def test_a_new_group_is_said_and_in_json() -> None:
+    first, *_ = table(released_orders()).splitlines()
+    assert first.endswith("  new: example.org GET /audit  (160 in 15 s, none in the 24 s before)")
+    orders, audit, _ = objects(released_orders())
+    assert orders["changes"] == []
+    [change] = audit["changes"]
+    since = datetime.fromisoformat(change.pop("since"))
+    assert since.timestamp() == pytest.approx(START_NS / 1e9 + 24)
+    assert change == {
+        "what": "new",
+        "until": None,
+        "slice_ms": pytest.approx(268.435),
+        "exchanges": 160,
+        "present_ms": 15_900,
+        "absent_ms": 24_000,
+        "quantile": None,
+        "cause": None,
+        "raw_paths": [],
+    }
+
+
 def test_groups_that_are_not_searched_are_said() -> None:
     made = [exchange(request(authority=f"h{n % 66}"), response()) for n in range(25 * 66)]
     said = "changes are searched in the first 64 groups: others have 50 exchanges"
