@@ -42,6 +42,9 @@ MOST_OPEN = 4096
 MOST_HEAD_BYTES = 16 << 20
 """Memory of the heads and trailers of a connection's open exchanges; beyond, the oldest ends."""
 
+_MOST_NAME = 500
+"""Characters of a request's method and path where it is only named."""
+
 _OPEN_BYTES = 1500  # memory of an open exchange, without its heads
 
 EVICTED = f"evicted: all connections together held over {MOST_BYTES >> 20} MiB"
@@ -197,6 +200,14 @@ class ConnectionDecoder:
     def _statement(self, stream: int) -> Statement | None:
         opened = self._open.get(stream)
         return opened.exchange.statement if opened is not None else None
+
+    def _request_name(self, stream: int) -> str | None:
+        """Return method and path of an open stream's request; None: one of them is not known."""
+        opened = self._open.get(stream)
+        request = opened.exchange.request if opened is not None else None
+        if request is None or request.method is None or request.target is None:
+            return None
+        return f"{request.method} {request.target.partition('?')[0]}"[:_MOST_NAME]
 
     def _end_side(self, side: Side, time_ns: int, reason: str = CLOSED) -> None:
         if side not in self._ended:
@@ -361,7 +372,7 @@ class ConnectionDecoder:
         self._sink.frame(self.connection, message, self._now_ns, self._tid)
 
     def _on_stall(self, message: messages.Stall) -> None:
-        self._stalls.handle(self.connection, message, self._now_ns)
+        self._stalls.handle(self.connection, message, self._now_ns, self._request_name)
 
     def _on_frame_totals(self, message: messages.Http2Totals) -> None:
         self._sink.frame_totals(self.connection, message, self._now_ns)
