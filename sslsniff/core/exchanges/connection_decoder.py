@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from sslsniff.core.endings import ExchangeEnding
 from sslsniff.core.exchanges.flow_control_stalls import FlowControlStalls
 from sslsniff.core.exchanges.hidden_statements import without_secrets
 from sslsniff.core.exchanges.memory_limit import MOST_BYTES, MemoryLimit
@@ -10,6 +11,7 @@ from sslsniff.core.exchanges.open_exchange import BodyRoom, OpenExchange, head_b
 from sslsniff.core.exchanges.redacted_messages import RedactedMessages
 from sslsniff.core.exchanges.side_consumer import SideConsumer
 from sslsniff.core.exchanges.transaction_times import TransactionTimes
+from sslsniff.core.exchanges.watched_ends import WatchedEnds
 from sslsniff.core.fast_path import Consumer
 from sslsniff.core.model import (
     NO_BODY,
@@ -65,6 +67,7 @@ class ConnectionDecoder:
         stalls: FlowControlStalls,
         room: BodyRoom,
         memory: MemoryLimit,
+        ends: WatchedEnds,
     ) -> None:
         self.connection = connection
         self._decoder = decoder
@@ -72,6 +75,7 @@ class ConnectionDecoder:
         self._stalls = stalls
         self._room = room
         self._memory = memory
+        self._ends = ends
         self._open: dict[int, OpenExchange] = {}
         self._head_bytes = 0
         self._waiting: list[Chunk] = []  # until the role is known
@@ -271,13 +275,20 @@ class ConnectionDecoder:
         exchange.ended_ns = self._now_ns if ended_ns is None else ended_ns
         exchange.error = error or opened.error
         if exchange.error is not None:
-            exchange.ending = opened.ending(exchange.error)
+            exchange.ending = self._ending(opened, exchange.error)
         response = exchange.response
         if response is not None and response.status == 101:
             self._switched = exchange
         if opened.body_data:
             opened.finish_bodies(self._room)
         self._sink.exchange(exchange)
+
+    def _ending(self, opened: OpenExchange, error: str) -> ExchangeEnding | None:
+        ending = opened.ending(error)
+        if ending is None or ending.connection is None:
+            return ending
+        beyond = self._ends.process_beyond(self.connection, opened.exchange.ended_ns or 0)
+        return ending._replace(beyond=beyond)
 
     # A handler for each type of message.
 
