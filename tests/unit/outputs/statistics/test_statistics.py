@@ -136,6 +136,7 @@ def test_as_json() -> None:
         "calls_without_price": {},
         "model_ms": 0.0,
         "tools_ms": {},
+        "mcp_ms": {},
     }
     assert (second["exchanges"], second["group"]["method"]) == (2, "POST")
     assert third["open"] == 1
@@ -276,7 +277,7 @@ def test_runs_of_agents() -> None:
         RunPlace(10, 1),
         RunPlace(2, 1),
         RunPlace(10, 2, ("read_file", HOSTILE), 1_500_000_000),
-        RunPlace(10, 3, ("read_file",), 20_000_000),
+        RunPlace(10, 3, ("read_file",), 20_000_000, 15_300_000),
     ]
     for each, place in zip(made, places, strict=True):
         each.model_call = ModelCall("openai.chat", None, "m", usage=TokenUsage(1, 1), run=place)
@@ -286,7 +287,10 @@ def test_runs_of_agents() -> None:
     assert (ten[0], ten[5:11], ten[-1]) == ("3", ["3", "3", "15.0", "ms", "1.52", "s"], "10")
     assert (two[0], two[-1]) == ("1", "2")
     named = ", ".join(("read_file", escape(HOSTILE)))
-    assert f"run 10: tools between calls: {named} 1.50 s, read_file 20.0 ms" in lines
+    assert (
+        f"run 10: tools between calls: {named} 1.50 s, read_file 20.0 ms (15.3 ms of it by MCP)"
+        in (lines)
+    )
     assert "in tools" not in table(made, "model")
     narrow = table(made, "run", columns=80).splitlines()
     assert "3 tokens in, 3 out, 15.0 ms in model, 1.52 s in tools" in narrow
@@ -294,7 +298,23 @@ def test_runs_of_agents() -> None:
     first, second, _ = objects(made, "run")
     assert (first["group"], first["model_ms"]) == ({"run": 10}, 15.0)
     assert first["tools_ms"] == {f"read_file, {HOSTILE}"[:100]: 1500.0, "read_file": 20.0}
+    assert first["mcp_ms"] == {"read_file": 15.3}
     assert (second["group"], second["tools_ms"]) == ({"run": 2}, {})
+
+
+def test_a_cache_that_is_written_and_never_read() -> None:
+    made = orders()[:5]
+    cache = ((1, None, 40_000), (1, 0, 1_200), (2, 7, 500), (2, 0, 0), (3, 0, 9))
+    for each, (run, read, written) in zip(made, cache, strict=True):
+        usage = TokenUsage(1000, 20, cached=read, written=written)
+        place = RunPlace(run, 1)
+        each.model_call = ModelCall("anthropic", None, "m", usage=usage, run=place)
+    by_run = [line for line in table(made, "run").splitlines() if "cache" in line]
+    assert by_run[1:] == ["run 1: cache written 41,200 tokens, never read in this capture"]
+    assert "never read" not in table(made, "model")
+    assert "never read" not in table(made[:1], "model")
+    said = "cache written 41,200 tokens, never read in this capture"
+    assert said in table(made[:2], "model").splitlines()
 
 
 def test_groups_of_the_same_size_are_in_order() -> None:
