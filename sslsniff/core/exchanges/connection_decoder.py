@@ -216,6 +216,7 @@ class ConnectionDecoder:
     def _end_side(self, side: Side, time_ns: int, reason: str = CLOSED) -> None:
         if side not in self._ended:
             self._ended.add(side)
+            self._stalls.note_requests(self.connection)
             self._now_ns, self._tid = time_ns, 0
             self._dispatch(self._decoder.end(side, reason))
 

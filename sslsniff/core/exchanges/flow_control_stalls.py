@@ -60,6 +60,12 @@ class FlowControlStalls:
         elif key in begun:
             self._end(key, begun.pop(key), stall, time_ns, is_over=True)
 
+    def note_requests(self, connection: Connection) -> None:
+        """Note the requests of a connection's stalls that last, before its exchanges end."""
+        for begun in self._begun.get(connection.id, {}).values():
+            if (use := begun.stall.use()) is not None:
+                _name(begun, _streams(begun.stall.stream, use))
+
     def tick(self, now_ns: int) -> None:
         """Report stalls that have lasted for ``REPORTED_AFTER_NS``, each once."""
         while self._unreported:

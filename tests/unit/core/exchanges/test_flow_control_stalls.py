@@ -123,6 +123,19 @@ def test_wait_that_lasts_to_the_end(
     assert [each.streams for each in seen.totals] == [{C: 2, S: 0}]
 
 
+@pytest.mark.parametrize("end", [lambda wire: wire.close(700), lambda wire: wire.builder.finish()])
+def test_streams_that_wait_to_the_end_have_names(
+    wire: Wire, seen: Recorder, end: Callable[[Wire], None]
+) -> None:
+    wire.send(50, S, frame(f.SETTINGS, 0, 0, b"\0\4" + (1 << 20).to_bytes(4, "big")))
+    wire.send(60, C, ACK)
+    wire.send(100, C, head(1) + head(3) + data(1, 65_535))
+    wire.send(700, S, frame(f.PING, 0, 0, bytes(8)))
+    end(wire)
+    [(stall, _)] = seen.waits
+    assert (stall.stream, stall.requests) == (0, {1: "GET /", 3: "GET /"})
+
+
 def test_a_stream_that_ended_keeps_its_name(wire: Wire, seen: Recorder) -> None:
     """The reset ends its exchange, and the stall, too."""
     wire.send(100, C, FULL)
