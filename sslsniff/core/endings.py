@@ -89,15 +89,15 @@ class ConnectionEnding(NamedTuple):
             return "process ended"
         return "fin" if self.socket in _CLOSES else None
 
-    def text(self, role: Side | None, beyond: object = None) -> str | None:
+    def text(self, role: Side | None, peer: str | None = None) -> str | None:
         """Return the same in words; None: unknown.
 
-        ``beyond``: the process at the other end, as people know it; None: not known.
+        ``peer``: the process at the other end, as people know it; None: not known.
         """
         own = f"the {role.value}" if role is not None else "this side"
         other = f"the {role.other.value}" if role is not None else "the other side"
-        if beyond is not None:
-            other += f" ({beyond})"
+        if peer is not None:
+            other += f" ({peer})"
         for number, sender in ((self.received_alert, other), (self.sent_alert, own)):
             if number is not None:
                 return f"alert {number} ({alert_name(number)}) sent by {sender}"
@@ -118,7 +118,7 @@ class ExchangeEnding(NamedTuple):
 
     ``part``: whose message was cut short; None: no message had begun to come that is not whole.
     ``received_bytes``: of that message's body. ``announced_bytes``: by its Content-Length; None:
-    there is none. ``connection``: None if the connection went on. ``beyond``: the process at its
+    there is none. ``connection``: None if the connection went on. ``peer_process``: the one at its
     other end; None: it is not watched.
     """
 
@@ -126,4 +126,4 @@ class ExchangeEnding(NamedTuple):
     received_bytes: int
     announced_bytes: int | None
     connection: ConnectionEnding | None
-    beyond: "Process | None" = None
+    peer_process: "Process | None" = None

@@ -17,8 +17,9 @@ def failure(exchange: Exchange) -> str:
     if ending is None:
         return error
     connection = ending.connection
-    role, beyond = exchange.connection.role, ending.beyond
-    words = None if connection is None else connection.text(role, beyond and escape(str(beyond)))
+    process = ending.peer_process
+    peer = None if process is None else escape(str(process))
+    words = None if connection is None else connection.text(exchange.connection.role, peer)
     return ", ".join([*_progress(ending), words or error])
 
 
@@ -34,7 +35,9 @@ def ending_object(exchange: Exchange, ending: ExchangeEnding) -> dict[str, Any]:
     connection = ending.connection
     role = exchange.connection.role
     by = connection.ended_by(role) if connection is not None else None
-    process = None if by is None else exchange.connection.process if by is role else ending.beyond
+    process = (
+        None if by is None else exchange.connection.process if by is role else ending.peer_process
+    )
     return {
         "text": failure(exchange),
         "part": ending.part and _PARTS[ending.part],

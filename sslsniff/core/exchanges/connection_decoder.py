@@ -288,8 +288,8 @@ class ConnectionDecoder:
         ending = opened.ending(error)
         if ending is None or ending.connection is None:
             return ending
-        beyond = self._ends.process_beyond(self.connection, opened.exchange.ended_ns or 0)
-        return ending._replace(beyond=beyond)
+        peer = self._ends.peer_process(self.connection, opened.exchange.ended_ns or 0)
+        return ending._replace(peer_process=peer)
 
     # A handler for each type of message.
 

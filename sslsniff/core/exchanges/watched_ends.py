@@ -19,7 +19,7 @@ _MOST_LOOKED_AT = 64
 _Addresses = tuple[Address, Address]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _End:
     connection: Connection
     closed_ns: int | None = None
@@ -55,7 +55,7 @@ class WatchedEnds:
         if len(self._closed) > _MOST_CLOSED:
             self._forget(self._closed.popleft())
 
-    def process_beyond(self, connection: Connection, time_ns: int) -> Process | None:
+    def peer_process(self, connection: Connection, time_ns: int) -> Process | None:
         """Return the process at the other end, at ``time_ns``; None: it is not known."""
         local, remote = connection.local, connection.remote
         if local is None or remote is None:

@@ -34,18 +34,18 @@ def ends(number: int = 1) -> tuple[Connection, Connection]:
     return client, server
 
 
-def beyond(client: Connection, *others: Connection, at_ns: int = START_NS + S) -> Process | None:
+def peer_of(client: Connection, *others: Connection, at_ns: int = START_NS + S) -> Process | None:
     known = WatchedEnds()
     for each in (client, *others):
         known.open(each)
-    return known.process_beyond(client, at_ns)
+    return known.peer_process(client, at_ns)
 
 
 def test_the_other_end() -> None:
     client, server = ends()
-    assert beyond(client, *ends(2), server) is SERVER_PROCESS
-    assert beyond(server, client) is client.process
-    assert beyond(client, *ends(2)) is None
+    assert peer_of(client, *ends(2), server) is SERVER_PROCESS
+    assert peer_of(server, client) is client.process
+    assert peer_of(client, *ends(2)) is None
 
 
 CHANGES: list[Callable[[Connection], Connection]] = [
@@ -62,12 +62,12 @@ CHANGES: list[Callable[[Connection], Connection]] = [
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_is_not_proved(change: Callable[[Connection], Connection]) -> None:
     client, server = ends()
-    assert beyond(client, change(server)) is None
+    assert peer_of(client, change(server)) is None
 
 
 def test_several_fit() -> None:
     client, server = ends()
-    assert beyond(client, server, replace(server, id="9-2")) is None
+    assert peer_of(client, server, replace(server, id="9-2")) is None
 
 
 def test_addresses_that_become_known_late() -> None:
@@ -76,9 +76,9 @@ def test_addresses_that_become_known_late() -> None:
     late = replace(server, local=None)
     for each in (client, late):
         known.open(each)
-    assert known.process_beyond(client, START_NS) is None
+    assert known.peer_process(client, START_NS) is None
     late.local = server.local
-    assert known.process_beyond(client, START_NS) is SERVER_PROCESS
+    assert known.peer_process(client, START_NS) is SERVER_PROCESS
 
 
 def test_one_that_closed_before_is_another_one() -> None:
@@ -87,9 +87,9 @@ def test_one_that_closed_before_is_another_one() -> None:
     known.open(server)
     known.close(server, START_NS + 1)
     known.open(client)
-    assert known.process_beyond(client, START_NS + S) is SERVER_PROCESS
+    assert known.peer_process(client, START_NS + S) is SERVER_PROCESS
     client.opened_ns = START_NS + 2
-    assert known.process_beyond(client, START_NS + S) is None
+    assert known.peer_process(client, START_NS + S) is None
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
