@@ -22,7 +22,7 @@ which is counted when it ends. docs/statistics.md has what was measured.
 
 import math
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import pairwise
 from typing import NamedTuple
 
 from sslsniff.statistics.level_shifts import less_by_dispersion
@@ -38,6 +38,8 @@ _LEAST_SHARE = 1 / 8
 """And for this share of the capture, and of the slices."""
 _FEWEST_SLICES = 5
 """It is in so many slices at least."""
+_LEFT_SHARE = 1 / 20
+"""For so long it may be away at the other end of the capture, however short its pauses are."""
 _GAPS = 2
 """It is not there for longer than so many times the longest gap, or the longest exchange."""
 
@@ -99,20 +101,18 @@ def find_appearance(
 
 def _surprise(there: Sequence[bool]) -> float:
     """Return how surprising it is that the first slices have no exchange; 0: not at all."""
-    if sum(there) < _FEWEST_SLICES:
+    places = [place for place, is_there in enumerate(there) if is_there]
+    count, present = len(there), len(places)
+    if present < _FEWEST_SLICES:
         return 0.0
-    count, absent = len(there), there.index(True)
-    part = there[absent:]
-    gaps = [len([*run]) for is_there, run in groupby(part) if not is_there]
-    longest = max(gaps, default=0)
-    if min(absent, count - absent) < _LEAST_SHARE * count or absent <= _GAPS * longest:
+    absent, left = places[0], count - 1 - places[-1]
+    pause = _GAPS * max(after - before - 1 for before, after in pairwise(places))
+    if min(absent, count - absent) < _LEAST_SHARE * count or absent <= pause:
         return 0.0
-    if not part[-1] and gaps[-1] == longest > _LEAST_SHARE * count:
+    if left > max(pause, _LEFT_SHARE * count):
         return 0.0  # it was there for a time, and is not any more
-    present = sum(there)
-    return less_by_dispersion(
-        _log_choices(count, present) - _log_choices(count - absent, present), part
-    )
+    chance = _log_choices(count - absent, present) - _log_choices(count, present)
+    return less_by_dispersion(-chance, there[absent : count - left])
 
 
 def _log_choices(count: int, chosen: int) -> float:

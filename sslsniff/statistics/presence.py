@@ -2,7 +2,7 @@
 
 Slices have the widths of ``time_lines``: 2 to the power of ``shift`` nanoseconds, at whole
 multiples of it since the epoch, and it doubles where there would be more than ``MOST_SLICES``. A
-group needs 0.2 KB, so all groups have this, those without a time line, too.
+group needs 0.3 KB, so all groups have this, those without a time line, too.
 """
 
 from collections.abc import Iterator

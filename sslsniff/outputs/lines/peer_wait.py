@@ -13,8 +13,10 @@ from sslsniff.core.model import Connection
 
 LONGEST_NS = 200_000_000
 """So long a line waits at most: then its connection has no address for some time."""
-MOST_LINES = 1_000
-"""Lines that wait; with more, all of them are written."""
+MOST_BYTES = 1 << 20
+"""Memory of the lines that wait; with more, all of them are written."""
+_LINE_BYTES = 200
+"""Memory of a line without its text."""
 
 
 class Line(NamedTuple):
@@ -32,7 +34,7 @@ class PeerWait:
     def __init__(self, write: Callable[[Line], None]) -> None:
         self._write = write
         self._waiting: dict[str, list[Line]] = {}
-        self._count = 0
+        self._bytes = 0
         self._unknown: set[str] = set()
         """Connections for which no line waits any more."""
 
@@ -44,8 +46,8 @@ class PeerWait:
             self._write(line)
             return
         self._waiting.setdefault(on.id, []).append(line)
-        self._count += 1
-        if self._count > MOST_LINES:
+        self._bytes += _LINE_BYTES + len(line.text)
+        if self._bytes > MOST_BYTES:
             self.release_all()
 
     def settle(self) -> None:
@@ -68,9 +70,8 @@ class PeerWait:
 
     def release(self, connection: Connection) -> None:
         """Write the lines of a connection that wait."""
-        lines = self._waiting.pop(connection.id, ())
-        self._count -= len(lines)
-        for line in lines:
+        for line in self._waiting.pop(connection.id, ()):
+            self._bytes -= _LINE_BYTES + len(line.text)
             self._write(line)
 
     def release_all(self) -> None:

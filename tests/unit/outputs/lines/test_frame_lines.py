@@ -81,7 +81,7 @@ def test_what_stays_unknown_is_shown_without_it() -> None:
 
 @pytest.mark.parametrize("end", ["closed", "summary", "message", "many"])
 def test_nothing_is_lost(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peer_wait, "MOST_LINES", 3)
+    monkeypatch.setattr(peer_wait, "MOST_BYTES", 800)
     shown, late = Shown(), unknown()
     for stream in (1, 3, 5):
         shown.frame(late, stream)
@@ -97,7 +97,7 @@ def test_nothing_is_lost(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
         shown.frame(unknown(2), 7)
     assert [stream for _, stream in shown.lines][:3] == ["1", "3", "5"]
     assert not shown.sink._wait._waiting
-    assert shown.sink._wait._count == 0
+    assert shown.sink._wait._bytes == 0
 
 
 def test_a_file_does_not_wait() -> None:
