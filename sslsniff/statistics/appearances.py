@@ -106,11 +106,11 @@ def _surprise(there: Sequence[bool]) -> float:
     if present < _FEWEST_SLICES:
         return 0.0
     absent, left = places[0], count - 1 - places[-1]
-    pause = _GAPS * max(after - before - 1 for before, after in pairwise(places))
-    if min(absent, count - absent) < _LEAST_SHARE * count or absent <= pause:
-        return 0.0
+    pause = max(after - before - 1 for before, after in pairwise(places))
     if left > max(pause, _LEFT_SHARE * count):
         return 0.0  # it was there for a time, and is not any more
+    if min(absent, count - absent) < _LEAST_SHARE * count or absent <= _GAPS * max(pause, left):
+        return 0.0
     chance = _log_choices(count - absent, present) - _log_choices(count, present)
     return less_by_dispersion(-chance, there[absent : count - left])
 

@@ -84,8 +84,8 @@ def test_a_stall_is_said_while_it_lasts(server: Server, certificate: Certificate
             lambda: f"stream {waits} POST /echo waits for it" in " ".join(screen.text.split())
         )
         client.socket.close()
-        screen.until("POST /unread")
-        assert "!!!" in screen.text
+        screen.until("!!!")
+        assert "POST /unread" in screen.text
         screen.press("q")
         assert screen.ended() == 0
 
