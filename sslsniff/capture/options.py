@@ -151,9 +151,10 @@ RETURNS = choice(
 )
 HOLD = switch(
     "--hold",
-    "stop a process where it loads a library, 5 s at most, until that is probed; it uses"
-    " ptrace, so no debugger or strace can trace the process (default: only with COMMAND)",
-    group=Group.ENGINE,
+    "stop a process where it loads a library until that is probed, 5 s at most: the shortest is"
+    " seen, too; uses ptrace, as debuggers do (default: only with COMMAND; docs/holding.md)",
+    group=Group.WHAT,
+    is_usual=True,
     needs_probes=True,
 )
 RING_SIZE = value(

@@ -25,7 +25,7 @@ from sslsniff.destinations.output_files import (
 from sslsniff.filters.options import AROUND, FILTER
 from sslsniff.forms.proto_fields import Schema, no_schema
 from sslsniff.forms.text.hexdump import HexdumpSink
-from sslsniff.forms.text.lines import terminal_columns
+from sslsniff.forms.text.lines import endless, terminal_columns
 from sslsniff.forms.text.summary import SummarySink
 from sslsniff.model_calls.options import PRICES
 from sslsniff.model_calls.run_places import RunPlaces
@@ -105,7 +105,7 @@ def open_sinks(
     sinks: list[Sink] = []
     if wants_text(asked):
         stream = open_lines(asked, standard, closing, reader_gone)
-        sinks += text_sinks(asked, stream, calls_of)
+        sinks += text_sinks(asked, stream, calls_of, is_live=is_live)
     else:
         sinks += _ending(asked, open_standard(sys.stderr, closing))
     opening = Opening(
@@ -175,22 +175,28 @@ def annotated(asked: Asked, sinks: list[Sink], *, sees_all: bool = True) -> list
     return [*first, *sinks]
 
 
-def text_sinks(asked: Asked, stream: TextIO, calls_of: "CallsOf | None" = None) -> list[Sink]:
-    """Return the sinks that write lines, text or JSON, to ``stream``; see ``open_sinks``."""
+def text_sinks(
+    asked: Asked, stream: TextIO, calls_of: "CallsOf | None" = None, *, is_live: bool = False
+) -> list[Sink]:
+    """Return the sinks that write lines, text or JSON, to ``stream``; see ``open_sinks``.
+
+    ``is_live``: processes are watched.
+    """
     schema = _schema(asked[lines.PROTO_SET])
     if asked[lines.JSON] or asked[lines.CHUNKS]:
         return _json_sinks(asked, stream.buffer, schema, calls_of)
     if asked[lines.QUIET]:
         return _ending(asked, stream)
     paint = painter(asked[destinations.COLOR], stream)
+    columns = functools.partial(terminal_columns, stream)
+    verbosity = asked[lines.VERBOSE]
     sinks: list[Sink] = []
     if asked[lines.HEXDUMP]:
         sinks.append(HexdumpSink(stream))
     if asked[lines.FRAMES]:
-        sinks.append(FrameLines(stream, schema))
-    if not sinks or asked[lines.VERBOSE] or asked[lines.PRINT]:
-        columns = functools.partial(terminal_columns, stream)
-        verbosity = asked[lines.VERBOSE]
+        width = endless if verbosity else columns
+        sinks.append(FrameLines(stream, schema, width, is_live=is_live))
+    if not sinks or verbosity or asked[lines.PRINT]:
         sinks.append(TerminalSink(stream, verbosity, paint, schema, columns, calls_of))
     return [*sinks, *_ending(asked, stream)]
 

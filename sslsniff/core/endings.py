@@ -6,10 +6,13 @@ first. The library knows of alerts: close_notify, which says that all was sent (
 wrongly, it is unknown: a program may mark one as sent without sending it (SSL_set_quiet_shutdown).
 """
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sslsniff.core.handshakes import SocketEnding, alert_name
 from sslsniff.decoders.messages import Side
+
+if TYPE_CHECKING:
+    from sslsniff.core.model import Process  # which imports this module
 
 _BY_PROCESS = (SocketEnding.CLOSED, SocketEnding.RESET)
 BY_PEER = (SocketEnding.PEER_CLOSED, SocketEnding.PEER_RESET, SocketEnding.TIMED_OUT)
@@ -86,10 +89,15 @@ class ConnectionEnding(NamedTuple):
             return "process ended"
         return "fin" if self.socket in _CLOSES else None
 
-    def text(self, role: Side | None) -> str | None:
-        """Return the same in words; None: unknown."""
+    def text(self, role: Side | None, peer: str | None = None) -> str | None:
+        """Return the same in words; None: unknown.
+
+        ``peer``: the process at the other end, as people know it; None: not known.
+        """
         own = f"the {role.value}" if role is not None else "this side"
         other = f"the {role.other.value}" if role is not None else "the other side"
+        if peer is not None:
+            other += f" ({peer})"
         for number, sender in ((self.received_alert, other), (self.sent_alert, own)):
             if number is not None:
                 return f"alert {number} ({alert_name(number)}) sent by {sender}"
@@ -110,10 +118,12 @@ class ExchangeEnding(NamedTuple):
 
     ``part``: whose message was cut short; None: no message had begun to come that is not whole.
     ``received_bytes``: of that message's body. ``announced_bytes``: by its Content-Length; None:
-    there is none. ``connection``: None if the connection went on.
+    there is none. ``connection``: None if the connection went on. ``peer_process``: the one at its
+    other end; None: it is not watched.
     """
 
     part: Side | None
     received_bytes: int
     announced_bytes: int | None
     connection: ConnectionEnding | None
+    peer_process: "Process | None" = None

@@ -1,7 +1,8 @@
 """The hooks of a sink, all doing nothing: a sink overrides those it wants."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 from sslsniff.core.fast_path import Consumer
@@ -121,7 +122,8 @@ class FlowControlStall(NamedTuple):
     """``side`` may not send since ``since_ns``: a flow-control window is 0 (RFC 9113 section 5.2).
 
     ``stream`` 0 is the connection's window, on which all streams wait. ``use``: who uses up the
-    window, None if that is not known.
+    window, None if that is not known. ``requests``: of streams that it names, the method and the
+    path, such as ``GET /report``, as far as they are known.
     """
 
     stream: int
@@ -129,6 +131,7 @@ class FlowControlStall(NamedTuple):
     since_ns: int
     is_over: bool
     use: WindowUse | None = None
+    requests: Mapping[int, str] = MappingProxyType({})
 
 
 class DeliveryCount(NamedTuple):

@@ -75,8 +75,9 @@ AROUND = value(
     "--around",
     values.whole_count,
     "N",
-    "show only exchanges that FILTER matches (default: ~e, those that fail), and N before and after"
-    " each on its connection; nothing else is written (docs/filters.md)",
+    "write only what FILTER matches (default: ~e, what fails), and N exchanges before and after"
+    " each on its connection (docs/filters.md)",
+    is_usual=True,
 )
 FILTER_OR_WORD = replace(
     FILTER,

@@ -3,6 +3,7 @@
 from typing import Any
 
 from sslsniff.core.endings import ExchangeEnding
+from sslsniff.core.escaping import escape
 from sslsniff.core.model import Exchange
 from sslsniff.decoders.messages import Side
 
@@ -10,13 +11,15 @@ from sslsniff.decoders.messages import Side
 def failure(exchange: Exchange) -> str:
     """Return why an exchange ended early; empty if it did not.
 
-    For example ``2,900 of 5,507 B, closed by the server without close_notify``.
+    For example ``2,900 of 5,507 B, closed by the server (gunicorn[4121]) without close_notify``.
     """
     ending, error = exchange.ending, exchange.error or ""
     if ending is None:
         return error
     connection = ending.connection
-    words = connection.text(exchange.connection.role) if connection is not None else None
+    process = ending.peer_process
+    peer = None if process is None else escape(str(process))
+    words = None if connection is None else connection.text(exchange.connection.role, peer)
     return ", ".join([*_progress(ending), words or error])
 
 
@@ -30,13 +33,18 @@ def _progress(ending: ExchangeEnding) -> list[str]:
 def ending_object(exchange: Exchange, ending: ExchangeEnding) -> dict[str, Any]:
     """Return the same for programs: see docs/json.md."""
     connection = ending.connection
-    by = connection.ended_by(exchange.connection.role) if connection is not None else None
+    role = exchange.connection.role
+    by = connection.ended_by(role) if connection is not None else None
+    process = (
+        None if by is None else exchange.connection.process if by is role else ending.peer_process
+    )
     return {
         "text": failure(exchange),
         "part": ending.part and _PARTS[ending.part],
         "received_bytes": ending.received_bytes if ending.part else None,
         "announced_bytes": ending.announced_bytes,
         "ended_by": by and by.value,
+        "ended_by_process": process and {"pid": process.pid, "comm": process.comm},
         "how": connection and connection.how,
         "close_notify": connection and connection.close_notify,
         "alert": connection

@@ -9,4 +9,5 @@ PRICES = value(
     "FILE",
     "what calls of language models cost, by the prices of a TOML file (docs/model-calls.md)",
     setting=("models", "prices"),
+    is_usual=True,
 )

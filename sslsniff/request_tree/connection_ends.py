@@ -18,7 +18,8 @@ both views must overlap, or the client's exchange before have ended when the ser
 
 from itertools import islice
 
-from sslsniff.core.model import Address, Connection, Process
+from sslsniff.core.model import Connection
+from sslsniff.core.networks import is_one_network
 from sslsniff.decoders.messages import Side
 from sslsniff.request_tree.tree_node import FOREVER_NS, Addresses, ConnectionEnd, TreeNode
 
@@ -126,7 +127,7 @@ class ConnectionEnds:
             if each.closed_ns >= served.started_ns
             and each.connection.opened_ns <= served.ended_ns
             and each.connection.tls == end.connection.tls
-            and _is_one_network(each.connection.process, end.connection.process, local)
+            and is_one_network(each.connection.process, end.connection.process, local)
         ]
         return fitting[0] if len(fitting) == 1 else None
 
@@ -186,20 +187,3 @@ def _at_the_same_time(served: TreeNode, peer: ConnectionEnd) -> TreeNode | None:
     if before is None:
         return found if found.started_ns <= served.started_ns else None
     return found if before.ended_ns < min(found.started_ns, served.started_ns) else None
-
-
-def _is_one_network(client: Process, server: Process, address: Address) -> bool:
-    """Say whether an address means the same to both processes, as far as that is known.
-
-    A loopback address is another one in each network namespace; pods have one for all containers.
-    """
-    if not address.ip.startswith("127.") and address.ip != "::1":
-        return True
-    if client.machine != server.machine:
-        return False
-    return _network(client) == _network(server)
-
-
-def _network(process: Process) -> str | None:
-    container = process.container
-    return container and (container.pod_uid or container.id)

@@ -1,12 +1,15 @@
-"""Finds the groups of a capture that changed, and says it in a sentence each."""
+"""Finds the groups of a capture that changed, are new or gone, and says it in a sentence each."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
 from sslsniff.core.errors import counted
 from sslsniff.core.escaping import escape
 from sslsniff.forms.text.cutting import MARK, cut_middle, width
+from sslsniff.statistics.appearances import NEW as NEW_GROUP
+from sslsniff.statistics.appearances import Appearance, find_appearance
 from sslsniff.statistics.changes import ERRORS, MORE, MOSTLY, NEW, ONLY, Change, find_changes
 from sslsniff.statistics.groups import Group, Groups
 
@@ -31,6 +34,8 @@ _CAUSES = {
     NEW: "by {}, not seen before",
     MOSTLY: "nearly all of {}",
 }
+_SPANS = ((120, 1, "s"), (120 * 60, 60, "min"), (math.inf, 3600, "h"))
+"""The unit of a span below a limit in seconds, and how many seconds it has."""
 _UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "us"))
 
 
@@ -38,18 +43,43 @@ class ChangedGroup(NamedTuple):
     """A group, and what changed in it."""
 
     group: Group
-    change: Change
+    change: Change | Appearance
 
 
 def changed_groups(groups: Groups) -> list[ChangedGroup]:
-    """Return what changed in groups with time lines, by time."""
+    """Return what changed in groups with time lines, and which groups are new or gone, by time."""
     searched = searched_groups(groups)
     found = [
         ChangedGroup(group, change)
         for group in searched
         for change in search_group(group, len(searched))
     ]
+    return in_order([*found, *appeared_groups(groups)])
+
+
+def in_order(found: Iterable[ChangedGroup]) -> list[ChangedGroup]:
+    """Return what was found by time, the most surprising of the same time first."""
     return sorted(found, key=lambda each: (each.change.since_ns, -each.change.surprise))
+
+
+def appeared_groups(groups: Groups, most: int | None = None) -> list[ChangedGroup]:
+    """Return the groups that are new or gone; a run of an agent, which begins and ends, is not.
+
+    ``most``: how many groups are searched, those with the most exchanges; None: all.
+    """
+    if "run" in groups.by:
+        return []
+    searched = [
+        (group, group.presence)
+        for group in groups.rows()
+        if group.presence and group.count >= _FEWEST
+    ][:most]
+    capture = groups.presence()
+    found = (
+        (group, find_appearance(presence, capture, group.count, groups=len(searched)))
+        for group, presence in searched
+    )
+    return [ChangedGroup(group, change) for group, change in found if change is not None]
 
 
 def searched_groups(groups: Groups) -> list[Group]:
@@ -76,22 +106,36 @@ def sentence(changed: ChangedGroup, by: Sequence[str], columns: int | None = Non
     ``columns``: the width to which it is cut: first the name of the group, in its middle.
     """
     change = changed.change
+    before, after = appearance_words(change) if isinstance(change, Appearance) else _changed(change)
+    before = f"{when(change)}  {before}"
+    name = group_name(changed.group, by)
+    if columns is None:
+        return f"{before}{escape(name)}{after}"
+    name = cut_middle(name, max(_LEAST_NAME, columns - width(before) - width(after)))
+    shown = f"{before}{name}{after}"
+    return shown if width(shown) <= columns else f"{shown[: columns - 1]}{MARK}"
+
+
+def _changed(change: Change) -> tuple[str, str]:
+    """Return what is said before the name of a group, and after it."""
     figures = f"{_figure(change, change.before)} -> {_figure(change, change.after)}"
     what = f"errors {figures}" if change.what == ERRORS else figures
     if change.quantile not in {None, "p50"}:
         what = f"{change.quantile} {what}"
     paths = ", ".join(map(escape, change.paths))
     cause = f" ({_CAUSES[change.cause].format(paths)})" if change.cause else ""
-    name = group_name(changed.group, by)
-    if columns is None:
-        return f"{when(change)}  {escape(name)}  {what}{cause}"
-    around = f"{when(change)}    {what}{cause}"
-    name = cut_middle(name, max(_LEAST_NAME, columns - width(around)))
-    shown = f"{when(change)}  {name}  {what}{cause}"
-    return shown if width(shown) <= columns else f"{shown[: columns - 1]}{MARK}"
+    return "", f"  {what}{cause}"
 
 
-def when(change: Change) -> str:
+def appearance_words(change: Appearance) -> tuple[str, str]:
+    """Return what is said before the name of a group that is new or gone, and after it."""
+    present, absent = _whole_span(change.present_ns), _whole_span(change.absent_ns)
+    absence = "before" if change.what == NEW_GROUP else "after"
+    figures = f"({change.exchanges:,} in {present}, none in the {absent} {absence})"
+    return f"{change.what}: ", f"  {figures}"
+
+
+def when(change: Change | Appearance) -> str:
     """Return since when, or from when until when."""
     since = _time(change.since_ns, change.slice_ns)
     if change.until_ns is None:
@@ -126,6 +170,13 @@ def _time(time_ns: int, slice_ns: int) -> str:
     form = next((form for limit, form in _TIMES if slice_ns < limit), _DATED)
     shown = datetime.fromtimestamp(time_ns / 1e9).strftime(form)
     return shown[: _SHOWN_DIGITS - _MICROSECOND_DIGITS] if form.endswith("%f") else shown
+
+
+def _whole_span(span_ns: int) -> str:
+    """Return a span that has ended: of 20 s or more, or of minutes, hours."""
+    seconds = span_ns // _SECOND_NS
+    limit = next((each for each in _SPANS if seconds < each[0]), _SPANS[-1])
+    return f"{seconds // limit[1]} {limit[2]}"
 
 
 def _figure(change: Change, value: float) -> str:

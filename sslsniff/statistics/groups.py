@@ -7,6 +7,7 @@ from sslsniff.statistics.durations import Durations
 from sslsniff.statistics.keys import KEYS
 from sslsniff.statistics.model_totals import ModelTotals
 from sslsniff.statistics.outcome import Outcome
+from sslsniff.statistics.presence import Presence
 from sslsniff.statistics.raw_paths import RawPath
 from sslsniff.statistics.time_lines import TimeLine
 
@@ -37,7 +38,7 @@ class Group:
     is lower than that of exchanges if some times are not known.
     ``models``: the figures of model calls.
     ``line``: the exchanges over time; None: that is not known. ``raw_paths``: raw paths of the
-    exchanges, as far as they are known.
+    exchanges, as far as they are known. ``presence``: when there were any; None: not known.
 
     Memory: that of two ``Durations``, a kilobyte, and that of ``line`` and ``raw_paths``.
     """
@@ -50,6 +51,7 @@ class Group:
         "line",
         "missing_bytes",
         "models",
+        "presence",
         "raw_paths",
         "request_bytes",
         "response_bytes",
@@ -66,6 +68,7 @@ class Group:
         self.first_byte, self.total = Durations(), Durations()
         self.models = ModelTotals()
         self.line: TimeLine | None = None
+        self.presence: Presence | None = None
         self.raw_paths: dict[str, RawPath] = {}
 
     @property
@@ -88,8 +91,7 @@ class Group:
             self.total.add(outcome.duration_ns)
         if outcome.call is not None:
             self.models.add(outcome.call, outcome.duration_ns or 0)
-        if self.line is not None:
-            self.line.add(outcome.time_ns, outcome.duration_ns, is_failed=outcome.is_failed)
+        self._add_time(outcome)
 
     def add_raw_path(self, outcome: Outcome) -> bool:
         """Add an exchange to its raw path; return whether that is new."""
@@ -112,6 +114,8 @@ class Group:
         self.total.merge(other.total)
         if self.line is not None and other.line is not None:
             self.line.merge(other.line)
+        if self.presence is not None and other.presence is not None:
+            self.presence.merge(other.presence)
 
     def merge_raw_paths(self, other: "Group") -> int:
         """Add the raw paths of ``other``, which do not change; return how many are new."""
@@ -120,12 +124,18 @@ class Group:
             self.raw_paths.setdefault(name, RawPath(name)).merge(path)
         return len(self.raw_paths) - before
 
+    def _add_time(self, outcome: Outcome) -> None:
+        if self.presence is not None:
+            self.presence.add(outcome.time_ns, outcome.duration_ns)
+        if self.line is not None:
+            self.line.add(outcome.time_ns, outcome.duration_ns, is_failed=outcome.is_failed)
+
     def _count_status(self, status: str, count: int) -> None:
         self.statuses[status] = self.statuses.get(status, 0) + count
 
 
 class LineGroup(Group):
-    """A group of which only ``count``, ``errors``, ``line`` and ``raw_paths`` are known.
+    """A group of which only what is over time is known, ``count`` and ``errors``.
 
     It takes half the time of another one.
     """
@@ -136,8 +146,7 @@ class LineGroup(Group):
         """Add an exchange."""
         self.count += 1
         self.errors += outcome.is_failed
-        if self.line is not None:
-            self.line.add(outcome.time_ns, outcome.duration_ns, is_failed=outcome.is_failed)
+        self._add_time(outcome)
 
 
 _SUMS = (
@@ -180,7 +189,8 @@ class Groups:
     No field: all are one group. The first ``most`` groups have rows of their own, which are
     complete. The exchanges of all later ones are added up in ``rest``.
 
-    The first ``most_lines`` groups have time lines, and raw paths if ``has_raw_paths``. Raw paths
+    The first ``most_lines`` groups have time lines, and raw paths if ``has_raw_paths``; all groups
+    have their ``presence`` if there are time lines. Raw paths
     may be without number: where they are too many, those whose exchanges took longest together are
     kept. One that comes again then counts from there on. ``kind``: the class of groups.
 
@@ -267,6 +277,14 @@ class Groups:
             whole.merge(group)
         return whole
 
+    def presence(self) -> Presence:
+        """Return when any exchange of a group with a row of its own began."""
+        whole = Presence()
+        found = [group.presence for group in self._groups.values() if group.presence is not None]
+        for each in sorted(found, key=lambda presence: -presence.shift):  # the widest is quickest
+            whole.merge(each)
+        return whole
+
     def rate(self, group: Group, span_ns: int | None = None) -> float | None:
         """Return the exchanges of ``group`` a second, over ``span_ns`` or else ``self.span_ns``.
 
@@ -281,6 +299,8 @@ class Groups:
             if len(self._groups) >= self._most:
                 return self._rest()
             group = self._groups[key] = self._kind(key)
+            if self._most_lines:
+                group.presence = Presence()
             if len(self._groups) <= self._most_lines:
                 group.line = TimeLine()
         return group

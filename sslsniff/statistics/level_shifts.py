@@ -48,6 +48,8 @@ _TRIED_LIMITS = 3
 """The limits, by G the best ones, by which runs are looked at closely."""
 _BATCHES = (1, 2, 4)
 """Lengths of the batches by which the dispersion is estimated, in blocks."""
+_BATCHES_OF_SLICES = (1, 2, 4, 8)
+"""The same in slices, of which a block has up to four."""
 _DEVIATIONS = 1
 """By so many standard deviations a dispersion by another limit is taken to be too high, as the
 greatest of many estimates is."""
@@ -237,13 +239,27 @@ class _Dispersion(NamedTuple):
         return (freedom + 1) / 2 * math.log1p(2 * half_g / self.factor / freedom)
 
 
-def _dispersions(blocks: _Series, regions: list[list[tuple[int, int]]]) -> list[_Dispersion]:
+def less_by_dispersion(surprise: float, hits: Sequence[bool]) -> float:
+    """Return a surprise, if slices vary as these do, and not as independent ones.
+
+    ``surprise``: the negative logarithm of a chance. ``hits``: whether each slice is a hit, which
+    all are equally likely.
+    """
+    slices = _Series([1] * len(hits), hits)
+    found = _dispersions(slices, [[(0, len(hits))]], _BATCHES_OF_SLICES)
+    return min(each.surprise(surprise) for each in found)
+
+
+def _dispersions(
+    blocks: _Series, regions: list[list[tuple[int, int]]], lengths: Sequence[int] = _BATCHES
+) -> list[_Dispersion]:
     """Return the dispersion by single blocks, and by batches of them.
 
-    ``regions``: parts of the time with one share of hits each, as runs of blocks.
+    ``regions``: parts of the time with one share of hits each, as runs of blocks. ``lengths``: of
+    batches, in blocks.
     """
     found = [_Dispersion(1.0, 1)]
-    for length in _BATCHES:
+    for length in lengths:
         squares = variance = 0.0
         freedom = count = 0
         for gaps in regions:

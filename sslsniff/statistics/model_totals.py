@@ -20,6 +20,7 @@ class CallFigures(NamedTuple):
 
     ``cost``: in ``currency``; None if it is not known. ``unpriced``: its model, if that has no
     price. ``tools``: those that ran before it in its run, and how long they took together.
+    ``mcp_ns``: for how long of that servers of MCP worked; None: that was not seen.
     """
 
     input: int | None = None
@@ -31,6 +32,7 @@ class CallFigures(NamedTuple):
     unpriced: str | None = None
     tools: str | None = None
     tools_ns: int = 0
+    mcp_ns: int | None = None
 
     @classmethod
     def of(cls, call: ModelCall) -> Self:
@@ -38,7 +40,7 @@ class CallFigures(NamedTuple):
         usage, cost, run = call.usage, call.cost, call.run
         figures = cls(usage.input, usage.output, usage.cached, usage.written)
         if run is not None and run.tools_ns is not None:
-            figures = figures._with_tools(run.tools, run.tools_ns)
+            figures = figures._with_tools(run.tools, run.tools_ns, run.mcp_ns)
         model = call.answered_by or call.model
         return figures if cost is None else figures._costing(cost.amount, cost.currency, model)
 
@@ -50,16 +52,19 @@ class CallFigures(NamedTuple):
         figures = cls(*(usage.get(name) for name in names))
         run = llm.get("run") or {}
         if run.get("tools_ms") is not None:
-            figures = figures._with_tools(run["tools"], round(run["tools_ms"] * 1e6))
+            mcp_ms = run.get("mcp_ms")
+            mcp_ns = None if mcp_ms is None else round(mcp_ms * 1e6)
+            figures = figures._with_tools(run["tools"], round(run["tools_ms"] * 1e6), mcp_ns)
         amount, currency = llm.get("cost"), llm.get("currency")
         if currency is None:
             return figures
         cost = None if amount is None else Decimal(str(amount))
         return figures._costing(cost, currency, llm["response_model"] or llm["model"])
 
-    def _with_tools(self, names: Sequence[str], span_ns: int) -> Self:
+    def _with_tools(self, names: Sequence[str], span_ns: int, mcp_ns: int | None) -> Self:
         shown = ", ".join(names)[:_MOST_CHARACTERS]
-        return self._replace(tools=shown, tools_ns=(span_ns + 500) // 1000 * 1000)
+        own_ns = None if mcp_ns is None else _whole_us(mcp_ns)
+        return self._replace(tools=shown, tools_ns=_whole_us(span_ns), mcp_ns=own_ns)
 
     def _costing(self, amount: Decimal | None, currency: str, model: str | None) -> Self:
         unpriced = (model or "?")[:_MOST_CHARACTERS] if amount is None else None
@@ -76,7 +81,8 @@ class ModelTotals:
     """Sums over model calls: how many ``calls``, ``with_tokens`` those that had any figure.
 
     ``with_cost``: those whose cost is known. ``unpriced``: how many had none, by model.
-    ``model_ns``: how long all calls took together. ``tools_ns``: how long tools took, by names.
+    ``model_ns``: how long all calls took together. ``tools_ns``: how long tools took, by names;
+    ``mcp_ns``: for how long of that servers of MCP worked, of the names of which that was seen.
     """
 
     calls: int = 0
@@ -91,6 +97,7 @@ class ModelTotals:
     unpriced: dict[str, int] = field(default_factory=dict)
     model_ns: int = 0
     tools_ns: dict[str, int] = field(default_factory=dict)
+    mcp_ns: dict[str, int] = field(default_factory=dict)
 
     def add(self, figures: CallFigures, duration_ns: int) -> None:
         """Add a call."""
@@ -109,6 +116,13 @@ class ModelTotals:
         self.model_ns += duration_ns
         if figures.tools is not None:
             _count(self.tools_ns, figures.tools, figures.tools_ns)
+            if figures.mcp_ns is not None:
+                _count(self.mcp_ns, figures.tools, figures.mcp_ns)
+
+    @property
+    def is_never_read(self) -> bool:
+        """Whether calls wrote to the cache of prompts, and none that could read it did."""
+        return self.written > 0 and not self.cached and self.with_tokens > 1
 
     @property
     def amount(self) -> float | None:
@@ -130,6 +144,7 @@ class ModelTotals:
             "calls_without_price": self.unpriced,
             "model_ms": pieces.milliseconds(self.model_ns),
             "tools_ms": {name: pieces.milliseconds(span) for name, span in self.tools_ns.items()},
+            "mcp_ms": {name: pieces.milliseconds(span) for name, span in self.mcp_ns.items()},
         }
 
     def merge(self, other: "ModelTotals") -> None:
@@ -137,7 +152,11 @@ class ModelTotals:
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.currency = self.currency or other.currency
-        for mine, theirs in ((self.unpriced, other.unpriced), (self.tools_ns, other.tools_ns)):
+        for mine, theirs in (
+            (self.unpriced, other.unpriced),
+            (self.tools_ns, other.tools_ns),
+            (self.mcp_ns, other.mcp_ns),
+        ):
             for name, count in [*theirs.items()]:
                 _count(mine, name, count)
 
@@ -153,6 +172,11 @@ _SUMS = (
     "cost",
     "model_ns",
 )
+
+
+def _whole_us(span_ns: int) -> int:
+    """Return a span rounded to microseconds, as JSON has it."""
+    return (span_ns + 500) // 1000 * 1000
 
 
 def _count(counts: dict[str, int], name: str, count: int) -> None:

@@ -22,7 +22,7 @@ MOST_SLICES = 240
 RELATIVE_ERROR = 0.091
 """A quantile differs from the exact one by this share of it at most: by half a range."""
 
-_FIRST_SHIFT = 20
+FIRST_SHIFT = 20
 """The first width is 2 to the power of this in nanoseconds: a millisecond."""
 _RANGES_A_DOUBLING = 4
 _LEAST_LOG2 = 16
@@ -58,7 +58,7 @@ class TimeLine:
     __slots__ = ("_first", "_last", "_slices", "shift")
 
     def __init__(self) -> None:
-        self.shift = _FIRST_SHIFT
+        self.shift = FIRST_SHIFT
         """The width of a slice is 2 to the power of this in nanoseconds."""
         self._slices: dict[int, int] = {}
         self._first = self._last = 0

@@ -59,9 +59,21 @@ def cut(folder: Path, certificate: Certificate, how: str, *command: str | Path) 
 
 
 def endings(shown: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return how the exchange ended, as each end says, with the text of its line."""
+    """Return how the exchange ended, as each end says, with the text of its line.
+
+    The text names the process of the other end, if that ended it; here it is taken out.
+    """
     by_role = {each["role"]: each["ending"] for each in shown}
     assert len(shown) == len(by_role) == 2
+    processes = {each["role"]: {"pid": each["pid"], "comm": each["comm"]} for each in shown}
+    for role, each in by_role.items():
+        by = each["ended_by"]
+        assert each["ended_by_process"] == processes[by]
+        before = each["text"]
+        if by != role:
+            name = f" ({processes[by]['comm']}[{processes[by]['pid']}])"
+            each["text"] = before.replace(f" the {by}{name}", f" the {by}")
+            assert each["text"] != before
     for each in by_role.values():
         assert (each["part"], each["received_bytes"]) == ("response", 2900)
         assert each["announced_bytes"] == 5507

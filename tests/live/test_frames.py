@@ -142,9 +142,14 @@ def test_the_stream_that_is_not_read_is_named(
     [lasting, *_] = captured.of("wait")
     assert (lasting["stream"], lasting["direction"], lasting["over"]) == (0, "read", False)
     assert lasting["text"] == (
-        f"the server does not read stream {unread} (65,000 B of the connection's window of"
-        f" 65,535 B are not given back); streams {others[0]} and {others[1]} wait for it"
+        f"the server does not read stream {unread} POST /unread (65,000 B of the connection's"
+        f" window of 65,535 B are not given back); streams {others[0]} POST /echo and {others[1]}"
+        " POST /echo wait for it"
     )
     assert (lasting["holder"], lasting["held_bytes"]) == (unread, 65_000)
+    assert lasting["requests"] == {
+        str(stream): f"POST /{path}"
+        for stream, path in ((unread, "unread"), *((each, "echo") for each in others))
+    }
     totals = [each["stream_bytes"] for each in captured.of("frame") if "stream_bytes" in each]
     assert 300 in totals

@@ -79,11 +79,13 @@ def test_a_stall_is_said_while_it_lasts(server: Server, certificate: Certificate
         client.upload(waits, 535)
         screen.until("1 connection stalled (key 2)")
         screen.press("2")
-        screen.until(f"the server does not read stream {unread} (65,000 B")
-        screen.until(lambda: f"stream {waits} waits for it" in " ".join(screen.text.split()))
+        screen.until(f"the server does not read stream {unread} POST /unread (65,000 B")
+        screen.until(
+            lambda: f"stream {waits} POST /echo waits for it" in " ".join(screen.text.split())
+        )
         client.socket.close()
-        screen.until("POST /unread")
-        assert "!!!" in screen.text
+        screen.until("!!!")
+        assert "POST /unread" in screen.text
         screen.press("q")
         assert screen.ended() == 0
 

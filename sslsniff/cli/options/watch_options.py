@@ -20,6 +20,7 @@ from sslsniff.settings.option import Option
 _USAGE = """\
 sslsniff [FILTER] WHAT [OUTPUT]              watch processes
        sslsniff [FILTER] [OUTPUT] -- COMMAND [ARGUMENT...]  start a command and watch it
+       sslsniff [FILTER] --pid PID [OUTPUT] -- COMMAND ...  the same, and a running process
        sslsniff top [FILTER] [WHAT]                 watch on a screen
        sslsniff trace FILE|--pid PID PATTERN...     which functions run, with arguments
        sslsniff read FILE [FILTER] [OUTPUT]         decode a capture again
@@ -36,6 +37,8 @@ examples:
   sslsniff --comm nginx --json -o out.json       all named nginx, for programs to read
   sslsniff --lib libssl.so.3 --pcap out.pcapng   who uses this library, for Wireshark
   sslsniff -- curl https://example.org/          a command; its output stays its own
+  sslsniff --pid 1234 -- ./client                a running process, and a command that asks it
+  sslsniff --pid 1234 --hold -v                  a shell, and each short program that it starts
 
 Ctrl-C ends with a summary; Ctrl-\\ (or SIGUSR1) shows the exchanges that are still open."""
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from sslsniff.core.endings import ExchangeEnding
 from sslsniff.core.exchanges.flow_control_stalls import FlowControlStalls
 from sslsniff.core.exchanges.hidden_statements import without_secrets
 from sslsniff.core.exchanges.memory_limit import MOST_BYTES, MemoryLimit
@@ -10,6 +11,7 @@ from sslsniff.core.exchanges.open_exchange import BodyRoom, OpenExchange, head_b
 from sslsniff.core.exchanges.redacted_messages import RedactedMessages
 from sslsniff.core.exchanges.side_consumer import SideConsumer
 from sslsniff.core.exchanges.transaction_times import TransactionTimes
+from sslsniff.core.exchanges.watched_ends import WatchedEnds
 from sslsniff.core.fan_out import FanOut
 from sslsniff.core.fast_path import Consumer
 from sslsniff.core.model import (
@@ -43,6 +45,9 @@ MOST_OPEN = 4096
 MOST_HEAD_BYTES = 16 << 20
 """Memory of the heads and trailers of a connection's open exchanges; beyond, the oldest ends."""
 
+_MOST_NAME = 500
+"""Characters of a request's method and path where it is only named."""
+
 _OPEN_BYTES = 1500  # memory of an open exchange, without its heads
 
 EVICTED = f"evicted: all connections together held over {MOST_BYTES >> 20} MiB"
@@ -63,6 +68,7 @@ class ConnectionDecoder:
         stalls: FlowControlStalls,
         room: BodyRoom,
         memory: MemoryLimit,
+        ends: WatchedEnds,
     ) -> None:
         self.connection = connection
         self._decoder = decoder
@@ -71,6 +77,7 @@ class ConnectionDecoder:
         self._stalls = stalls
         self._room = room
         self._memory = memory
+        self._ends = ends
         self._open: dict[int, OpenExchange] = {}
         self._head_bytes = 0
         self._waiting: list[Chunk] = []  # until the role is known
@@ -200,9 +207,18 @@ class ConnectionDecoder:
         opened = self._open.get(stream)
         return opened.exchange.statement if opened is not None else None
 
+    def _request_name(self, stream: int) -> str | None:
+        """Return method and path of an open stream's request; None: one of them is not known."""
+        opened = self._open.get(stream)
+        request = opened.exchange.request if opened is not None else None
+        if request is None or request.method is None or request.target is None:
+            return None
+        return f"{request.method} {request.target.partition('?')[0]}"[:_MOST_NAME]
+
     def _end_side(self, side: Side, time_ns: int, reason: str = CLOSED) -> None:
         if side not in self._ended:
             self._ended.add(side)
+            self._stalls.note_requests(self.connection)
             self._now_ns, self._tid = time_ns, 0
             self._dispatch(self._decoder.end(side, reason))
 
@@ -262,13 +278,20 @@ class ConnectionDecoder:
         exchange.ended_ns = self._now_ns if ended_ns is None else ended_ns
         exchange.error = error = error or opened.error
         if error is not None:
-            exchange.ending = opened.ending(error)
+            exchange.ending = self._ending(opened, error)
         response = exchange.response
         if response is not None and response.status == 101:
             self._switched = exchange
         if opened.body_data:
             opened.finish_bodies(self._room)
         self._sink.exchange(exchange)
+
+    def _ending(self, opened: OpenExchange, error: str) -> ExchangeEnding | None:
+        ending = opened.ending(error)
+        if ending is None or ending.connection is None:
+            return ending
+        peer = self._ends.peer_process(self.connection, opened.exchange.ended_ns or 0)
+        return ending._replace(peer_process=peer)
 
     # A handler for each type of message.
 
@@ -365,7 +388,7 @@ class ConnectionDecoder:
         self._sink.frame(self.connection, message, self._now_ns, self._tid)
 
     def _on_stall(self, message: messages.Stall) -> None:
-        self._stalls.handle(self.connection, message, self._now_ns)
+        self._stalls.handle(self.connection, message, self._now_ns, self._request_name)
 
     def _on_frame_totals(self, message: messages.Http2Totals) -> None:
         self._sink.frame_totals(self.connection, message, self._now_ns)

@@ -13,6 +13,7 @@ from sslsniff.core.exchanges.memory_limit import MemoryLimit
 from sslsniff.core.exchanges.open_exchange import BodyRoom
 from sslsniff.core.exchanges.other_ends import OtherEnds
 from sslsniff.core.exchanges.unrecognised import Unrecognised
+from sslsniff.core.exchanges.watched_ends import WatchedEnds
 from sslsniff.core.fan_out import FanOut
 from sslsniff.core.fast_path import Consumer
 from sslsniff.core.losses import Loss, LossCause
@@ -54,6 +55,7 @@ class ExchangeBuilder:
         self._room = BodyRoom(body_limit_bytes if wants_bodies else 0)
         self._memory = MemoryLimit()
         self._other_ends = OtherEnds()
+        self._watched_ends = WatchedEnds()
         self._open: dict[str, Connection] = {}
         self._decoders: dict[str, ConnectionDecoder] = {}
         self._first_ns: int | None = None
@@ -84,8 +86,15 @@ class ExchangeBuilder:
                 database_found=partial(self._other_ends.add, connection),
             )
             decoder = InnerProtocols(detector)
+            self._watched_ends.open(connection)
             self._decoders[connection.id] = ConnectionDecoder(
-                connection, decoder, self._fan_out, self._stalls, self._room, self._memory
+                connection,
+                decoder,
+                self._fan_out,
+                self._stalls,
+                self._room,
+                self._memory,
+                self._watched_ends,
             )
 
     def handshake(self, handshake: Handshake) -> None:
@@ -159,6 +168,7 @@ class ExchangeBuilder:
         self._fan_out.closed(connection, time_ns)
         self._decoders.pop(connection.id, None)
         self._other_ends.forget(connection)
+        self._watched_ends.close(connection, time_ns)
         self._open.pop(connection.id, None)
 
     def finish(

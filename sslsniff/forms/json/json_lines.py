@@ -203,6 +203,7 @@ class JsonSink(JsonSummary):
         }
         if stall.use is not None:
             fields |= stall.use._asdict()
+        fields["requests"] = {str(stream): name for stream, name in stall.requests.items()}
         self._write("wait", connection, time_ns, 0, fields)
 
     def frame_totals(self, connection: Connection, totals: Http2Totals, time_ns: int) -> None:

@@ -1,28 +1,43 @@
 """Writes HTTP/2 frames, one line for each."""
 
+from collections.abc import Callable
 from typing import TextIO
 
 from sslsniff.core.errors import counted
 from sslsniff.core.escaping import escape
 from sslsniff.core.model import Connection, InnerMessage
-from sslsniff.core.sink import FlowControlStall, Sink
+from sslsniff.core.sink import FlowControlStall, Sink, Summary
 from sslsniff.decoders.messages import Frame, Http2Totals, Side
 from sslsniff.forms.proto_fields import Schema, no_schema
 from sslsniff.forms.text import pieces
-from sslsniff.forms.text.lines import Lines
+from sslsniff.forms.text.lines import Lines, endless
 from sslsniff.forms.text.message_lines import message_line
 from sslsniff.forms.text.stall_text import stall_text
+from sslsniff.outputs.lines.peer_wait import Line, PeerWait
 
 _PREVIEW_BYTES = 48
 
 
 class FrameLines(Sink):
-    """Writes a line to ``stream`` for each frame, and for each message that a frame completes."""
+    """Writes a line to ``stream`` for each frame, and for each message that a frame completes.
 
-    def __init__(self, stream: TextIO, schema: Schema = no_schema) -> None:
+    ``columns`` returns the width of the terminal, None if there is none: frames are cut to it,
+    words about stalls are not. ``is_live``: an address may become known just after a frame.
+    """
+
+    def __init__(
+        self,
+        stream: TextIO,
+        schema: Schema = no_schema,
+        columns: Callable[[], int | None] = endless,
+        *,
+        is_live: bool = False,
+    ) -> None:
         self._stream = stream
         self._schema = schema
-        self._lines = Lines()
+        self._lines = Lines(columns=columns)
+        self._wait = PeerWait(self._write)
+        self._is_live = is_live
 
     def frame(self, connection: Connection, frame: Frame, time_ns: int, tid: int) -> None:
         """See ``Sink``."""
@@ -37,7 +52,7 @@ class FrameLines(Sink):
         waited = "waited" if stall.is_over else "has waited"
         lasted = pieces.duration_between(stall.since_ns, time_ns)
         shown = f"{waited} {lasted}: {stall_text(stall, time_ns)}"
-        self._line(connection, stall.side, stall.stream, shown, time_ns)
+        self._line(connection, stall.side, stall.stream, shown, time_ns, is_whole=True)
 
     def frame_totals(self, connection: Connection, totals: Http2Totals, time_ns: int) -> None:
         """See ``Sink``."""
@@ -53,20 +68,52 @@ class FrameLines(Sink):
 
     def message(self, inner: InnerMessage) -> None:
         """See ``Sink``."""
+        self._wait.release(inner.connection)
         shown = message_line(inner, self._lines, self._schema)
         self._stream.write(shown + "\n")
 
-    def _line(
-        self, connection: Connection, side: Side, stream: int, shown: str, time_ns: int
-    ) -> None:
-        arrow = "->" if side is Side.CLIENT else "<-"
-        start = self._lines.start(connection, time_ns)
-        line = self._lines.fit(start, (None, f"{arrow} #{stream} {shown}".rstrip()))
-        self._stream.write(line + "\n")
+    def closed(self, connection: Connection, time_ns: int) -> None:
+        """See ``Sink``."""
+        self._wait.close(connection)
+
+    def summary(self, summary: Summary) -> None:
+        """See ``Sink``."""
+        self._wait.release_all()
+
+    def tick(self, now_ns: int) -> None:
+        """See ``Sink``."""
+        self._lines.resize()
+        self._wait.tick(now_ns)
 
     def flush(self) -> None:
         """See ``Sink``."""
+        self._wait.settle()
         self._stream.flush()
+
+    def _line(
+        self,
+        connection: Connection,
+        side: Side,
+        stream: int,
+        shown: str,
+        time_ns: int,
+        *,
+        is_whole: bool = False,
+    ) -> None:
+        arrow = "->" if side is Side.CLIENT else "<-"
+        line = Line(connection, time_ns, f"{arrow} #{stream} {shown}".rstrip(), is_whole)
+        if self._is_live:
+            self._wait.add(line)
+        else:
+            self._write(line)
+
+    def _write(self, line: Line) -> None:
+        start = self._lines.start(line.connection, line.time_ns)
+        if line.is_whole:
+            shown = f"{self._lines.fit(start)}  {escape(line.text)}"
+        else:
+            shown = self._lines.fit(start, (None, line.text))
+        self._stream.write(shown + "\n")
 
 
 def _shown(value: object) -> str:

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
+from sslsniff.statistics.appearances import Appearance
 from sslsniff.statistics.changed_groups import (
     ChangedGroup,
+    appearance_words,
     changed_groups,
     most_certain,
     searched_groups,
@@ -40,7 +42,9 @@ def changes_object(groups: Groups) -> Object:
     said = most_certain(found, _MOST_CHANGES)
     lined = [group for group in searched_groups(groups) if group.line and group.line.slices()]
     lined.sort(key=lambda group: -_slowest(group.line))
-    drawn = [*dict.fromkeys([*(each.group for each in said), *lined])][:_MOST_DRAWN]
+    drawn = [*dict.fromkeys([*(each.group for each in said if each.group.line), *lined])][
+        :_MOST_DRAWN
+    ]
     return {
         "said": [_change(each, drawn) for each in said],
         "left_out": len(found) - len(said),
@@ -62,18 +66,23 @@ def raw_paths_object(groups: Groups) -> Object:
 
 def _change(changed: ChangedGroup, drawn: list[Group]) -> Object:
     group, change = changed
-    unit = 1 if change.what == ERRORS else 1e6
-    return {
+    shown: Object = {
         "group": dict(zip(BY, group.key or (), strict=False)),
         "line": drawn.index(group) if group in drawn else None,
         "what": change.what,
         "since_us": change.since_ns // 1000,
         "until_us": None if change.until_ns is None else change.until_ns // 1000,
         "slice_us": change.slice_ns // 1000,
+        "worse": change.is_worse,
+    }
+    if isinstance(change, Appearance):
+        words = appearance_words(change)
+        return shown | {"before": words[0], "after": words[1], "paths": ()}
+    unit = 1 if change.what == ERRORS else 1e6
+    return shown | {
         "quantile": change.quantile,
         "before": change.before / unit,
         "after": change.after / unit,
-        "worse": change.is_worse,
         "cause": change.cause,
         "paths": change.paths,
     }

@@ -210,7 +210,7 @@ def _row(exchange: Exchange, outcome: Outcome) -> list[object]:
             call.usage.cached,
             call.usage.written,
             amount_of(call),
-            call.run and [*call.run[:2], call.run.tools, _microseconds(call.run.tools_ns)],
+            call.run and [*call.run[:3], *map(_microseconds, (call.run.tools_ns, call.run.mcp_ns))],
         ],
         exchange.statement is not None,
         exchange.tree

@@ -8,6 +8,7 @@ from sslsniff.core.statements import FAILED, OK
 from sslsniff.forms.json.encoded_json import encoded_json
 from sslsniff.forms.text import pieces
 from sslsniff.outputs.statistics.statistics_sink import QUANTILES, StatisticsSink
+from sslsniff.statistics.appearances import Appearance
 from sslsniff.statistics.changed_groups import changed_groups
 from sslsniff.statistics.changes import ERRORS, Change
 from sslsniff.statistics.durations import Durations
@@ -49,7 +50,7 @@ def statistics_objects(groups: Groups, span_ns: int, order: str = "count") -> li
             "type": "statistics",
             "group": None if row.key is None else dict(zip(groups.by, row.key, strict=False)),
             **_figures(row, groups.rate(row, span_ns)),
-            "changes": None if row.line is None else changes.get(id(row), []),
+            "changes": changes.get(id(row), None if row.line is None else []),
         }
         for row in (*groups.rows(order), groups.total())
     ]
@@ -72,8 +73,30 @@ def _figures(group: Group, rate: float | None) -> Object:
     }
 
 
-def change_object(change: Change) -> Object:
+def change_object(change: Change | Appearance) -> Object:
     """Return the object of a change; docs/json.md describes it."""
+    figures = _appeared(change) if isinstance(change, Appearance) else _changed(change)
+    return {
+        "what": change.what,
+        "since": pieces.utc_time(change.since_ns),
+        "until": None if change.until_ns is None else pieces.utc_time(change.until_ns),
+        "slice_ms": pieces.milliseconds(change.slice_ns),
+        **figures,
+    }
+
+
+def _appeared(change: Appearance) -> Object:
+    return {
+        "exchanges": change.exchanges,
+        "present_ms": pieces.milliseconds(change.present_ns),
+        "absent_ms": pieces.milliseconds(change.absent_ns),
+        "quantile": None,
+        "cause": None,
+        "raw_paths": [],
+    }
+
+
+def _changed(change: Change) -> Object:
     is_share = change.what == ERRORS
     unit = "share" if is_share else "ms"
     before, after = (
@@ -81,10 +104,6 @@ def change_object(change: Change) -> Object:
         for value in (change.before, change.after)
     )
     return {
-        "what": change.what,
-        "since": pieces.utc_time(change.since_ns),
-        "until": None if change.until_ns is None else pieces.utc_time(change.until_ns),
-        "slice_ms": pieces.milliseconds(change.slice_ns),
         "quantile": change.quantile,
         f"before_{unit}": before,
         f"after_{unit}": after,

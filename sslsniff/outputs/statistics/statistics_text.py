@@ -183,13 +183,28 @@ def _three_digits(value: float) -> str:
 
 
 def _tools(by: Sequence[str], shown: Sequence[Group]) -> Iterator[str]:
-    """Yield of each run which tools ran between its calls, and for how long."""
+    """Yield of each run which tools ran between its calls, for how long, and an unused cache."""
     for group in shown:
+        run = group.key and group.key[by.index("run")]
+        if run is None:
+            continue
+        models = group.models
         tools = [
-            f"{escape(name)} {_span(span_ns)}" for name, span_ns in group.models.tools_ns.items()
+            f"{escape(name)} {_span(span_ns)}{_by_mcp(models.mcp_ns.get(name))}"
+            for name, span_ns in models.tools_ns.items()
         ]
-        if tools and group.key is not None:
-            yield f"run {group.key[by.index('run')]}: tools between calls: {', '.join(tools)}"
+        if tools:
+            yield f"run {run}: tools between calls: {', '.join(tools)}"
+        if models.is_never_read:
+            yield f"run {run}: {_never_read(models)}"
+
+
+def _by_mcp(span_ns: int | None) -> str:
+    return "" if span_ns is None else f" ({_span(span_ns)} of it by MCP)"
+
+
+def _never_read(models: ModelTotals) -> str:
+    return f"cache written {models.written:,} tokens, never read in this capture"
 
 
 def _remarks(groups: Groups, total: Group, hidden: Sequence[Group]) -> Iterator[str]:
@@ -217,6 +232,8 @@ def _remarks(groups: Groups, total: Group, hidden: Sequence[Group]) -> Iterator[
             f"{models.input:,} tokens in, {models.output:,} out ({models.with_tokens} of"
             f" {counted(models.calls, 'call')}): of others, the server gave no figures"
         )
+    if models.is_never_read and "run" not in groups.by:
+        yield _never_read(models)
     if models.unpriced:
         yield no_price(models.unpriced)
     if total.still_open:

@@ -179,3 +179,13 @@ def test_a_value_that_is_none_is_given() -> None:
     """--sample auto: that is no share, and not the default."""
     assert WATCH.parse(["--pid", "1", "--sample", "auto"])[SAMPLE] is None
     assert WATCH.parse(["--pid", "1"])[SAMPLE] == 1
+
+
+def test_the_short_help_has_what_users_look_for() -> None:
+    """Each section fits a terminal of 24 lines."""
+    shown = WATCH.parser().format_help()
+    for option in ("--around N", "--hold, --no-hold", "--prices FILE", "--pid PID [OUTPUT] --"):
+        assert option in shown
+    sections = [section.splitlines() for section in shown.split("\n\n")]
+    assert max(map(len, sections)) < 24
+    assert max(len(line) for line in shown.splitlines()) <= 100

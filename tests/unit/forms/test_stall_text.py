@@ -69,6 +69,17 @@ def test_long_stalls(stream: int, side: Side, use: WindowUse | None, now: str, b
     assert texts == [now, before]
 
 
+def test_requests_are_named_where_they_are_known() -> None:
+    requests = {7: "GET /report", 11: "POST /" + "x" * 100 + "/last"}
+    said = stall_text(FlowControlStall(0, C, SECOND, True, UPLOADS, requests), 2 * SECOND)
+    assert said.startswith("the server did not read stream 7 GET /report (258,144 B of ")
+    assert said.endswith("xxx/last waited for it")
+    assert "; streams 9 and 11 POST /xxx" in said
+    assert len(said) < 220
+    alone = FlowControlStall(7, C, SECOND, False, None, {7: "GET /\x1b"})
+    assert stall_text(alone, SECOND) == r"the window of stream 7 GET /\x1b is 0"
+
+
 def test_the_network_may_need_the_time_of_a_short_stall() -> None:
     """Nobody is blamed for it."""
     stall = FlowControlStall(0, C, SECOND, True, UPLOADS)

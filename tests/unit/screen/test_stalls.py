@@ -62,8 +62,8 @@ def test_the_frames_of_a_stream_have_its_waits_and_the_window_of_the_connection(
     [waited] = [line for line in lines if "waited" in line]
     assert waited.split(maxsplit=2)[1:] == [
         "->",
-        f"0 waited 3.75 s: the server did not read stream 7 {HOLDS}"
-        " were not given back); streams 9 and 11 waited for it",
+        f"0 waited 3.75 s: the server did not read stream 7 GET / {HOLDS}"
+        " were not given back); streams 9 GET / and 11 GET / waited for it",
     ]
     at = lines.index(waited)
     assert "WINDOW_UPDATE" in lines[at - 1] or "WINDOW_UPDATE" in lines[at + 1]
@@ -74,7 +74,7 @@ def test_the_frames_of_a_stream_have_its_waits_and_the_window_of_the_connection(
 def test_a_wait_that_lasts_is_there_already() -> None:
     connection = uploads(is_over=False)
     [line] = [line for line in frames_of(connection, None) if "wait" in line]
-    assert f"has waited 1.00 s: the server does not read stream 7 {HOLDS}" in line
+    assert f"has waited 1.00 s: the server does not read stream 7 GET / {HOLDS}" in line
     [said] = [line.text for line in waterfall_lines(connection, [], 120) if "stall" in line.text][
         1:
     ]
@@ -118,8 +118,8 @@ def test_the_waterfall_tells_uploads_and_stalls_from_waiting() -> None:
     lines = [line.text for line in waterfall_lines(connection, connection.rows, 34 + 12 + 80)]
     assert "▒ request sent, ░ waiting, █ response, ! stalled" in lines[1]
     assert lines[2] == (
-        "stalled 3.75 s after 10.0 ms: the server did not read stream 7"
-        f" {HOLDS} were not given back); streams 9 and 11 waited for it"
+        "stalled 3.75 s after 10.0 ms: the server did not read stream 7 GET /"
+        f" {HOLDS} were not given back); streams 9 GET / and 11 GET / waited for it"
     )
     bars = {
         int(line.split()[0].strip(">")): [line[34:].count(mark) for mark in "▒░█!"]

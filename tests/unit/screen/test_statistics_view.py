@@ -76,6 +76,20 @@ def test_a_strip_fits_its_columns() -> None:
     assert said.startswith("p99 21.8 ms to 1.97 s, ")
 
 
+def test_new_groups_are_said() -> None:
+    statistics, search = Statistics(), ChangeSearch()
+    for number in range(300):
+        for path in ("/orders", "/audit")[: 2 if number >= 200 else 1]:
+            made = outcome(START_NS + number * 10**9, 20_000_000)
+            statistics.add(made._replace(path=path))
+    groups = statistics.groups(BY_PATH)
+    assert search.step(groups)
+    [said] = search.sentences(groups, COLUMNS)
+    assert "  new: " in said
+    assert said.endswith("/audit  (100 in 99 s, none in the 3 min before)")
+    assert not search.step(groups)
+
+
 def test_groups_are_searched_again_when_they_have_grown() -> None:
     statistics, search = Statistics(), ChangeSearch()
     for number in range(1000):

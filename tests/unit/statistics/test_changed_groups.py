@@ -4,9 +4,17 @@ from datetime import datetime
 
 import pytest
 
-from sslsniff.statistics.changed_groups import ChangedGroup, most_certain, sentence, when
+from sslsniff.statistics.appearances import Appearance
+from sslsniff.statistics.changed_groups import (
+    ChangedGroup,
+    changed_groups,
+    most_certain,
+    sentence,
+    when,
+)
 from sslsniff.statistics.changes import Change
-from sslsniff.statistics.groups import Group
+from sslsniff.statistics.groups import Group, Groups
+from tests.workload.outcomes import START_NS, outcome
 
 BY = ("host", "method", "path")
 SINCE_NS = int(datetime(2026, 11, 21, 21, 43, 14, 560_000).timestamp() * 1e9)
@@ -25,7 +33,10 @@ SLOWER = Change(
 )
 
 
-def said(change: Change, *key: str | None) -> str:
+APPEARED = Appearance("new", SINCE_NS, 1 << 30, 1412, 60 * 10**9, 301 * 10**9, 30.0)
+
+
+def said(change: Change | Appearance, *key: str | None) -> str:
     return sentence(ChangedGroup(Group(key or ("h", "POST", "/reserve/{}")), change), BY)
 
 
@@ -85,3 +96,42 @@ def test_the_most_certain_are_said_by_time() -> None:
     ]
     assert [each.change.since_ns for each in most_certain(changes, 3)] == [1, 2, 3]
     assert most_certain(changes, 9) == changes
+
+
+def test_new_and_gone_groups() -> None:
+    assert said(APPEARED, "db", "SELECT", "SELECT a\n") == (
+        "since 21:43:14  new: db SELECT a\\x0a  (1,412 in 60 s, none in the 5 min before)"
+    )
+    gone = APPEARED._replace(what="gone", present_ns=7300 * 10**9, absent_ns=119 * 10**9)
+    assert said(gone).endswith(
+        "  gone: h POST /reserve/{}  (1,412 in 2 h, none in the 119 s after)"
+    )
+    narrow = sentence(ChangedGroup(Group(("h", "GET", "/" + "x" * 99)), gone), BY, 100)
+    assert len(narrow) == 100
+    assert narrow.endswith("xxx  (1,412 in 2 h, none in the 119 s after)")
+
+
+@pytest.mark.parametrize("others", [1, 100])
+def test_a_group_appears_among_many(others: int) -> None:
+    """Also without a time line, as the first groups have: what is new comes last."""
+    groups = Groups(("path",), most_lines=64)
+    for number in range(300):
+        for other in range(others):
+            made = outcome(START_NS + number * 10**9 + other, 5_000_000)
+            groups.add(made._replace(path=f"/other/{other}"))
+        if number >= 200:
+            groups.add(outcome(START_NS + number * 10**9, 5_000_000)._replace(path="/audit"))
+    [changed] = changed_groups(groups)
+    assert (changed.group.key, changed.change.what) == (("/audit",), "new")
+    assert changed.change.since_ns == START_NS + 200 * 10**9
+    assert sentence(changed, ("path",)).endswith(
+        "  new: /audit  (100 in 99 s, none in the 3 min before)"
+    )
+
+
+def test_a_run_of_an_agent_is_not_new() -> None:
+    groups = Groups(("run",), most_lines=64)
+    for number in range(300):
+        made = outcome(START_NS + number * 10**9, 5_000_000)
+        groups.add(made._replace(run=1 if number < 200 else 2))
+    assert changed_groups(groups) == []

@@ -41,12 +41,15 @@ function rawPathButton(path) {
 }
 
 function changeItem(change, drawLine) {
+  const named = change.line === null ? groupLabel(change.group) : button(groupLabel(change.group), () => drawLine(change.line));
+  if (change.what === "new" || change.what === "gone") {
+    return element("li", null, `${timesOf(change)}: `, element("b", null, change.before), named, change.after);
+  }
   const [before, after] = CAUSES[change.cause] ?? [];
   const paths = change.paths.flatMap((path, index) => [index ? ", " : "", rawPathButton(path)]);
   const quantile = change.what === "errors" ? "errors " : change.quantile === "p50" ? "" : `${change.quantile} `;
-  const label = groupLabel(change.group);
   return element("li", { class: change.worse ? "worse" : null },
-    `${timesOf(change)}: `, change.line === null ? label : button(label, () => drawLine(change.line)), " ",
+    `${timesOf(change)}: `, named, " ",
     element("b", null, `${quantile}${changedFigure(change, change.before)} → ${changedFigure(change, change.after)}`),
     change.cause ? [" (", before, paths, after, ")"] : null);
 }
@@ -93,7 +96,7 @@ function changesSection() {
   draw();
   return [
     said.length ? element("ul", { class: "changes" }, said.map((change) => changeItem(change, drawLine)))
-      : element("p", null, "No group became slower or faster, or failed more or less often, by more than chance does."),
+      : element("p", null, "No group became slower or faster, failed more or less often, appeared or vanished, by more than chance does."),
     leftOut ? element("p", { class: "note" }, `${counted(leftOut, "more change")} left out: sslsniff stats --json has all.`) : null,
     unsearched ? element("p", { class: "note" }, unsearched) : null,
     element("form", { on: { submit: (event) => event.preventDefault() } }, element("label", null, "Over time", choice)),

@@ -37,7 +37,7 @@ const exchanges = JSON.parse(textOf("rows")).map((row, index) => ({
     cachedTokens: row[17][6],
     writtenTokens: row[17][7],
     cost: row[17][8],
-    run: row[17][9] && { id: row[17][9][0], position: row[17][9][1], tools: row[17][9][2], toolsMs: milliseconds(row[17][9][3]) },
+    run: row[17][9] && { id: row[17][9][0], position: row[17][9][1], tools: row[17][9][2], toolsMs: milliseconds(row[17][9][3]), mcpMs: milliseconds(row[17][9][4]) },
   },
   isStatement: row[18],
   tree: row[19]?.[0] ?? null,

@@ -17,6 +17,17 @@ function callColumns(calls) {
   };
 }
 
+// Returns for how long tools ran before a call, and for how long of that servers of MCP worked.
+function toolsTime({ toolsMs, mcpMs }) {
+  return `${duration(toolsMs)}${mcpMs === null ? "" : ` (${duration(mcpMs)} of it by MCP)`}`;
+}
+
+// Returns the sums of times, of calls of which they are known; null: of none.
+function sumOf(rows, valueOf) {
+  const known = rows.map(valueOf).filter((value) => value !== null);
+  return known.length ? d3.sum(known) : null;
+}
+
 // Returns the runs of several calls; how many tokens and how long, of the calls that are in the page.
 function runsOf(calls) {
   const grouped = d3.flatGroup(calls.filter((row) => row.model.run), (row) => row.model.run.id);
@@ -31,7 +42,8 @@ function runsOf(calls) {
     withCost: rows.filter((row) => row.model.cost !== null).length,
     modelMs: d3.sum(rows, (row) => row.ms),
     toolsMs: d3.sum(rows, (row) => row.model.run.toolsMs),
-    tools: d3.rollup(rows.filter((row) => row.model.run.toolsMs !== null), (of) => d3.sum(of, (row) => row.model.run.toolsMs), (row) => row.model.run.tools.join(", ")),
+    tools: d3.rollup(rows.filter((row) => row.model.run.toolsMs !== null), (of) => ({ toolsMs: sumOf(of, (row) => row.model.run.toolsMs), mcpMs: sumOf(of, (row) => row.model.run.mcpMs) }), (row) => row.model.run.tools.join(", ")),
+    unread: rows.some((row) => row.model.cachedTokens) ? 0 : d3.sum(rows, (row) => row.model.writtenTokens),
   }));
 }
 
@@ -55,9 +67,10 @@ function runsPart(calls) {
         ...(currency ? [{ title: "Cost", kind: "number", value: (run) => run.cost, show: (run) => (run.withCost ? ofCalls(money(run.cost, currency), run.withCost, run.rows.length) : "") }] : []),
         { title: "In the model", kind: "number", value: (run) => run.modelMs, show: (run) => duration(run.modelMs) },
         { title: "In tools", kind: "number", value: (run) => run.toolsMs, show: (run) => (run.tools.size ? duration(run.toolsMs) : "") },
-        { title: "Tools", value: (run) => [...run.tools].map(([name, ms]) => `${name} ${duration(ms)}`).join(", ") },
+        { title: "Tools", value: (run) => [...run.tools].map(([name, times]) => `${name} ${toolsTime(times)}`).join(", ") },
       ],
     }),
+    runs.filter((run) => run.unread).map((run) => element("p", { class: "note" }, `Run ${run.id}: cache written ${run.unread.toLocaleString("en")} tokens, never read in this capture.`)),
     d3.sort(runs, (run) => -run.rows.length).slice(0, MOST_RUNS).map(runDetails),
     alone ? element("p", { class: "note" }, `${counted(alone, "other call")}: no call continues them, and they continue none.`) : null,
   ];
@@ -80,7 +93,7 @@ function runTable({ id, rows }) {
     columns: [
       { title: "Call", kind: "number", value: (row) => row.model.run.position },
       time,
-      { title: "Tools before it", value: (row) => row.model.run.toolsMs, show: (row) => (row.model.run.toolsMs === null ? "" : `${row.model.run.tools.join(", ")}: ${duration(row.model.run.toolsMs)}`) },
+      { title: "Tools before it", value: (row) => row.model.run.toolsMs, show: (row) => (row.model.run.toolsMs === null ? "" : `${row.model.run.tools.join(", ")}: ${toolsTime(row.model.run)}`) },
       ...[model, ...tokens, ...cost, lasted, tools],
     ],
   });

@@ -39,6 +39,7 @@ def opening(stream: int) -> bytes:
 
 FULL = head(1) + frame(f.DATA, 0, 1, bytes(10))
 USE = WindowUse(10, 1, 10)
+REQUESTS = {1: "GET /"}
 
 
 class Recorder(Sink):
@@ -96,9 +97,9 @@ def test_long_wait_is_told_while_it_lasts_and_when_it_is_over(wire: Wire, seen: 
     assert not seen.waits
     wire.builder.tick(1100 * MS)
     wire.builder.tick(1101 * MS)
-    assert seen.waits == [(FlowControlStall(1, C, 100 * MS, False, USE), 1100 * MS)]
+    assert seen.waits == [(FlowControlStall(1, C, 100 * MS, False, USE, REQUESTS), 1100 * MS)]
     wire.send(1500, S, opening(1))
-    assert seen.waits[1:] == [(FlowControlStall(1, C, 100 * MS, True, USE), 1500 * MS)]
+    assert seen.waits[1:] == [(FlowControlStall(1, C, 100 * MS, True, USE, REQUESTS), 1500 * MS)]
     wire.close(3000)
     assert len(seen.waits) == 2
 
@@ -118,8 +119,35 @@ def test_wait_that_lasts_to_the_end(
     wire.send(100, C, FULL)
     wire.send(700, C, head(3))
     end(wire)
-    assert seen.waits == [(FlowControlStall(1, C, 100 * MS, False, USE), 700 * MS)]
+    assert seen.waits == [(FlowControlStall(1, C, 100 * MS, False, USE, REQUESTS), 700 * MS)]
     assert [each.streams for each in seen.totals] == [{C: 2, S: 0}]
+
+
+@pytest.mark.parametrize("end", [lambda wire: wire.close(700), lambda wire: wire.builder.finish()])
+def test_streams_that_wait_to_the_end_have_names(
+    wire: Wire, seen: Recorder, end: Callable[[Wire], None]
+) -> None:
+    wire.send(50, S, frame(f.SETTINGS, 0, 0, b"\0\4" + (1 << 20).to_bytes(4, "big")))
+    wire.send(60, C, ACK)
+    wire.send(100, C, head(1) + head(3) + data(1, 65_535))
+    wire.send(700, S, frame(f.PING, 0, 0, bytes(8)))
+    end(wire)
+    [(stall, _)] = seen.waits
+    assert (stall.stream, stall.requests) == (0, {1: "GET /", 3: "GET /"})
+
+
+def test_a_stream_that_ended_keeps_its_name(wire: Wire, seen: Recorder) -> None:
+    """The reset ends its exchange, and the stall, too."""
+    wire.send(100, C, FULL)
+    wire.send(700, S, frame(f.RST_STREAM, 0, 1, bytes(4)))
+    assert [each.requests for each, _ in seen.waits] == [REQUESTS]
+
+
+def test_a_request_that_was_not_seen_has_no_name(wire: Wire, seen: Recorder) -> None:
+    wire.builder.chunk(Chunk(wire.connection, Direction.WRITE, 50 * MS, 70, len(head(1)), b""))
+    wire.send(100, C, frame(f.DATA, 0, 1, bytes(10)) * 3)
+    wire.close(1600)
+    assert not any(each.requests for each, _ in seen.waits)
 
 
 def test_nothing_is_claimed_of_a_stall_after_a_loss(wire: Wire, seen: Recorder) -> None:
@@ -174,9 +202,10 @@ def shown(make: Callable[[TextIO], Sink]) -> list[str]:
 def test_lines() -> None:
     lines = [re.split("  +", line, maxsplit=3)[3] for line in shown(FrameLines)]
     assert [line for line in lines if "wait" in line] == [
-        "-> #1 has waited 1.00 s: the server does not read stream 1"
+        "-> #1 has waited 1.00 s: the server does not read stream 1 GET /"
         " (its window of 10 B is used up)",
-        "-> #1 waited 1.40 s: the server did not read stream 1 (its window of 10 B was used up)",
+        "-> #1 waited 1.40 s: the server did not read stream 1 GET /"
+        " (its window of 10 B was used up)",
     ]
     assert lines[-2:] == [
         "-> #0 in all 1 stream, 0 resets, largest header table 0 B, window left 65525 B",
@@ -190,7 +219,8 @@ def test_json() -> None:
     assert [
         (line["direction"], line["stream"], line["waited_ms"], line["over"]) for line in waits
     ] == [("write", 1, 1000.0, False), ("write", 1, 1400.0, True)]
-    assert waits[0]["text"].startswith("the server does not read stream 1 (its ")
+    assert waits[0]["text"].startswith("the server does not read stream 1 GET / (its ")
+    assert [line["requests"] for line in waits] == [{"1": "GET /"}] * 2
     assert waits[0].items() >= {**USE._asdict(), "waiting": []}.items()
     totals = [line for line in lines if line["type"] == "frame_totals"]
     assert [

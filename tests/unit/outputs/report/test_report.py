@@ -18,6 +18,7 @@ from sslsniff.core.sink import Summary
 from sslsniff.decoders.messages import Headers
 from sslsniff.outputs.report import kept_exchanges
 from sslsniff.outputs.report.details import Details, body_object
+from sslsniff.outputs.report.group_changes import BY, changes_object, lines_by
 from sslsniff.outputs.report.page_source import page
 from tests.unit.captures import READ, WRITE, Taker, answer, get
 from tests.unit.exchanges import connection, exchange, request, response
@@ -26,6 +27,7 @@ from tests.unit.outputs.report.many import write_many
 from tests.unit.outputs.report.pages import LIBRARIES, PAGE, Parts, sink, write_report
 from tests.unit.outputs.report.stalled import WAITED_MS, write_stalled
 from tests.unit.slow_path import SLOW_PATH, write_slow_path
+from tests.workload.outcomes import START_NS, outcome
 
 CAPTURES = sorted(Path("pcaps").glob("*.pcapng"))
 
@@ -249,6 +251,21 @@ def test_a_body_is_text_or_base64(data: bytes, headers: Any, shown: dict[str, An
     error = body.pop("error", None)
     assert body == {"size": len(data), **shown}
     assert (error is None) == (data != b"no gzip")
+
+
+def test_it_says_which_groups_are_new() -> None:
+    groups = lines_by(BY)
+    for number in range(300):
+        for path in ("/orders", "/audit")[: 2 if number >= 200 else 1]:
+            made = outcome(START_NS + number * 10**9, 20_000_000)
+            groups.add(made._replace(path=path))
+    changes = changes_object(groups)
+    [said] = changes["said"]
+    assert (said["what"], said["group"]["path"], said["worse"]) == ("new", "/audit", False)
+    assert (said["since_us"], said["until_us"]) == ((START_NS + 200 * 10**9) // 1000, None)
+    assert said["before"] == "new: "
+    assert said["after"].strip() == "(100 in 99 s, none in the 3 min before)"
+    assert changes["lines"][said["line"]]["group"] == said["group"]
 
 
 def test_it_says_what_changed_and_which_raw_path_did(tmp_path: Path) -> None:

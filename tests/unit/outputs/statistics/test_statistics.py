@@ -136,6 +136,7 @@ def test_as_json() -> None:
         "calls_without_price": {},
         "model_ms": 0.0,
         "tools_ms": {},
+        "mcp_ms": {},
     }
     assert (second["exchanges"], second["group"]["method"]) == (2, "POST")
     assert third["open"] == 1
@@ -276,7 +277,7 @@ def test_runs_of_agents() -> None:
         RunPlace(10, 1),
         RunPlace(2, 1),
         RunPlace(10, 2, ("read_file", HOSTILE), 1_500_000_000),
-        RunPlace(10, 3, ("read_file",), 20_000_000),
+        RunPlace(10, 3, ("read_file",), 20_000_000, 15_300_000),
     ]
     for each, place in zip(made, places, strict=True):
         each.model_call = ModelCall("openai.chat", None, "m", usage=TokenUsage(1, 1), run=place)
@@ -286,7 +287,10 @@ def test_runs_of_agents() -> None:
     assert (ten[0], ten[5:11], ten[-1]) == ("3", ["3", "3", "15.0", "ms", "1.52", "s"], "10")
     assert (two[0], two[-1]) == ("1", "2")
     named = ", ".join(("read_file", escape(HOSTILE)))
-    assert f"run 10: tools between calls: {named} 1.50 s, read_file 20.0 ms" in lines
+    assert (
+        f"run 10: tools between calls: {named} 1.50 s, read_file 20.0 ms (15.3 ms of it by MCP)"
+        in (lines)
+    )
     assert "in tools" not in table(made, "model")
     narrow = table(made, "run", columns=80).splitlines()
     assert "3 tokens in, 3 out, 15.0 ms in model, 1.52 s in tools" in narrow
@@ -294,7 +298,23 @@ def test_runs_of_agents() -> None:
     first, second, _ = objects(made, "run")
     assert (first["group"], first["model_ms"]) == ({"run": 10}, 15.0)
     assert first["tools_ms"] == {f"read_file, {HOSTILE}"[:100]: 1500.0, "read_file": 20.0}
+    assert first["mcp_ms"] == {"read_file": 15.3}
     assert (second["group"], second["tools_ms"]) == ({"run": 2}, {})
+
+
+def test_a_cache_that_is_written_and_never_read() -> None:
+    made = orders()[:5]
+    cache = ((1, None, 40_000), (1, 0, 1_200), (2, 7, 500), (2, 0, 0), (3, 0, 9))
+    for each, (run, read, written) in zip(made, cache, strict=True):
+        usage = TokenUsage(1000, 20, cached=read, written=written)
+        place = RunPlace(run, 1)
+        each.model_call = ModelCall("anthropic", None, "m", usage=usage, run=place)
+    by_run = [line for line in table(made, "run").splitlines() if "cache" in line]
+    assert by_run[1:] == ["run 1: cache written 41,200 tokens, never read in this capture"]
+    assert "never read" not in table(made, "model")
+    assert "never read" not in table(made[:1], "model")
+    said = "cache written 41,200 tokens, never read in this capture"
+    assert said in table(made[:2], "model").splitlines()
 
 
 def test_groups_of_the_same_size_are_in_order() -> None:
@@ -389,6 +409,39 @@ def test_changes_as_json() -> None:
     }
     changed = {each["group"].get("raw_path") for each in by_raw_path if each["changes"]}
     assert changed == {"/orders/7"}
+
+
+def released_orders() -> list[Exchange]:
+    """Return 40 s of exchanges; from 24 s on, each order has an audit."""
+    made = []
+    for number in range(400):
+        for target in ("/orders", "/audit")[: 2 if number >= 240 else 1]:
+            each = exchange(request(target=target), response())
+            each.started_ns += number * 100_000_000
+            each.ended_ns = each.started_ns + 20_000_000
+            made.append(each)
+    return made
+
+
+def test_a_new_group_is_said_and_in_json() -> None:
+    first, *_ = table(released_orders()).splitlines()
+    assert first.endswith("  new: example.org GET /audit  (160 in 15 s, none in the 24 s before)")
+    orders, audit, _ = objects(released_orders())
+    assert orders["changes"] == []
+    [change] = audit["changes"]
+    since = datetime.fromisoformat(change.pop("since"))
+    assert since.timestamp() == pytest.approx(START_NS / 1e9 + 24)
+    assert change == {
+        "what": "new",
+        "until": None,
+        "slice_ms": pytest.approx(268.435),
+        "exchanges": 160,
+        "present_ms": 15_900,
+        "absent_ms": 24_000,
+        "quantile": None,
+        "cause": None,
+        "raw_paths": [],
+    }
 
 
 def test_groups_that_are_not_searched_are_said() -> None:
