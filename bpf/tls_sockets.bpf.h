@@ -117,6 +117,7 @@ SUBPROGRAM int note_send(u64 socket, u64 sent)
 			copy_moved((u8 *)noted, HEAD_BYTES, &moved);
 		noted->bytes = sent;
 		noted->received = received_bytes(socket);
+		noted->time_ns = bpf_ktime_get_ns();
 		tls->sends = index + 1;
 	}
 	if (tls->sends < NOTED_SENDS)

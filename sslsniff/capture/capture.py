@@ -169,6 +169,7 @@ class LiveCapture:
                 self._containers.is_watched,
                 self._clock_offset_ns,
                 self._handshakes,
+                0 if self._scope.programs else self.now_ns(),
             )
             self._files.analyzer.prepare()
         except BaseException:
@@ -311,7 +312,7 @@ class LiveCapture:
         yield from self._endings.handle(self._joiner.release())
         yield from self._endings.release(is_over=True)
         if not is_skipped():
-            self._unseen.finish()
+            self._unseen.finish(self._stopped_ns)
             yield from self._ended_handshakes(is_over=True)
         self._late_files.report_last()
         is_whole = not self._records.unread_plaintext()

@@ -234,15 +234,21 @@ class TlsStart(IntEnum):
     ALERT_SENT = 5
 
 
+NOTED_SENDS = 10
+"""So many sends of a TLS socket are noted (``bpf/event.h``)."""
+
+
 class NotedSend(NamedTuple):
     """One of the first sends of a TLS socket: its first bytes, and how many it had.
 
-    ``received``: how many bytes the socket had received before.
+    ``received``: how many bytes the socket had received before. ``time_ns``: when it was sent;
+    the preloaded library does not note it.
     """
 
     head: bytes
     bytes: int
     received: int
+    time_ns: int = 0
 
 
 class TlsSocket(NamedTuple):

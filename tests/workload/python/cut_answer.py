@@ -2,8 +2,9 @@
 
 HOW says how the server ends the connection: by ``fin`` alone, with ``notify``, by ``rst``, by its
 ``exit``; or the ``client`` ends it; or the client reads the answer ``late``, and only then shows
-which socket is its: after the server closed by ``fin``. Or HOW is the port at which COMMAND serves, and after a colon
-that of its upstream, which this program is then. Prints how much of the answer the client received.
+which socket is its: after the server closed by ``fin``. Or HOW is the port at which COMMAND serves,
+and after a colon that of its upstream, which this program is then. Prints how much of the answer
+the client received.
 """
 
 import os
