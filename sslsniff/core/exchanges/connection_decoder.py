@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from sslsniff.core.exchanges.earlier_streams import EarlierStreams
 from sslsniff.core.exchanges.flow_control_stalls import FlowControlStalls
 from sslsniff.core.exchanges.hidden_statements import without_secrets
 from sslsniff.core.exchanges.memory_limit import MOST_BYTES, MemoryLimit
@@ -28,7 +29,7 @@ from sslsniff.decoders.databases.statement import Statement
 from sslsniff.decoders.decoder import CLOSED
 from sslsniff.decoders.http2.heads import VERSION as HTTP2_VERSION
 from sslsniff.decoders.inner.inner_protocols import InnerProtocols
-from sslsniff.decoders.messages import Message, Side
+from sslsniff.decoders.messages import Headers, Message, Side
 from sslsniff.decoders.opaque import UNKNOWN
 
 # Looking up a member of an enum takes time.
@@ -70,6 +71,7 @@ class ConnectionDecoder:
         self._room = room
         self._memory = memory
         self._open: dict[int, OpenExchange] = {}
+        self._earlier = EarlierStreams(connection)
         self._head_bytes = 0
         self._waiting: list[Chunk] = []  # until the role is known
         self._ended: set[Side] = set()
@@ -276,6 +278,7 @@ class ConnectionDecoder:
         is_new = opened is None
         if opened is None:
             opened = self._open_exchange(stream, message.version.lower())
+            self._earlier.note_request(stream)
         if self._redacted is not None:
             self._redacted.take(_CLIENT, opened)
         method, scheme, authority = message.method, message.scheme, message.authority
@@ -300,6 +303,7 @@ class ConnectionDecoder:
             # The request, which names the version of HTTP/1, was not seen.
             is_http2 = message.version == HTTP2_VERSION
             opened = self._open_exchange(stream, _HTTP2 if is_http2 else "http/1.1")
+            self._earlier.note_response(stream)
             self._sink.began(opened.exchange)
         if self._redacted is not None:
             self._redacted.take(_SERVER, opened)
@@ -330,8 +334,19 @@ class ConnectionDecoder:
         if whole is None or not self._end_message(stream, opened, _SERVER):
             self._count_head(opened, head_bytes(headers))
 
+    def _of_response(self, stream: int, side: Side) -> OpenExchange | None:
+        """Return the exchange that more of a message belongs to; None: it is not known, or over."""
+        opened = self._open.get(stream)
+        if opened is None and side is _SERVER and self.protocol == _HTTP2:
+            if not self._earlier.is_new(stream):
+                return None
+            opened = self._open_exchange(stream, _HTTP2)
+            opened.exchange.response = Response(None, "", Headers(), NO_BODY, [])
+            self._sink.began(opened.exchange)
+        return opened
+
     def _on_body_data(self, message: messages.BodyData) -> None:
-        opened = self._open.get(message.stream)
+        opened = self._of_response(message.stream, message.side)
         if opened is not None:
             opened.add_body(message.side, message.data, message.missing, self._room)
 
@@ -341,7 +356,7 @@ class ConnectionDecoder:
             opened.in_doubt |= {message.side}
 
     def _on_message_end(self, message: messages.MessageEnd) -> None:
-        opened = self._open.get(message.stream)
+        opened = self._of_response(message.stream, message.side)
         if opened is None:
             return
         size = opened.add_trailers(message.side, message.trailers) if message.trailers else 0
