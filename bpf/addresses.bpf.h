@@ -254,8 +254,11 @@ SUBPROGRAM int bind_socket(u64 socket, u64 sent, u64 received)
 		check_thread_receive(thread, socket, received);
 	struct call *call = 0;
 	int calls = enclosing_calls(thread, user_stack(), &call);
-	if (calls)
+	if (calls) {
 		note_socket(call, calls, sock, sent, received);
+		if (sent && thread->settled != socket) /* one of its first sends */
+			mark_called(socket);
+	}
 	if ((calls && !thread->shut) || !has_addresses(socket) || !is_stream(sock))
 		return 0;
 	if (sent && thread->shut) {

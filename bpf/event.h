@@ -216,7 +216,8 @@ struct tls_socket {
 	__u8 hello_start; /* where `hello` begins */
 	__u8 is_gone;	  /* the socket was destroyed */
 	__u8 is_complete; /* the library says that the handshake was completed; 0: it did not say */
-	__u8 pad[2];
+	__u8 is_called;	  /* a call of a probed library sent on it */
+	__u8 pad[1];
 	__u8 answer[HEAD_BYTES]; /* the first bytes that were received */
 	char comm[COMM_BYTES];
 	char program[COMM_BYTES]; /* the file name of its program */

@@ -368,6 +368,14 @@ static __always_inline void mark_probed(u64 socket)
 		tls->is_probed = 1;
 }
 
+/* Note that a call of a probed library sends on a socket. It may be under way for long. */
+static __always_inline void mark_called(u64 socket)
+{
+	struct tls_socket *tls = map_lookup(tls_sockets, &socket);
+	if (tls)
+		tls->is_called = 1;
+}
+
 /* Note that plaintext passes on a connection. The caller has just compared its key. */
 static __always_inline void note_data(struct connection *connection)
 {

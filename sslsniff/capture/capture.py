@@ -312,7 +312,7 @@ class LiveCapture:
         yield from self._endings.handle(self._joiner.release())
         yield from self._endings.release(is_over=True)
         if not is_skipped():
-            self._unseen.finish(self._stopped_ns)
+            self._unseen.finish()
             yield from self._ended_handshakes(is_over=True)
         self._late_files.report_last()
         is_whole = not self._records.unread_plaintext()

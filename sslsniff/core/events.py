@@ -261,6 +261,7 @@ class TlsSocket(NamedTuple):
     they are not known. ``received_alert``: the number of an alert that came in clear.
     ``acknowledged``, ``received``: bytes; 0 while the socket is open. ``has_ended``: nothing more
     is reported of it. ``is_complete``: the library says that the handshake was completed.
+    ``is_called``: a call of a probed library sent on it, and may be under way.
     """
 
     time_ns: int
@@ -284,6 +285,7 @@ class TlsSocket(NamedTuple):
     answer: bytes = b""
     received_alert: int | None = None
     is_complete: bool = False
+    is_called: bool = False
 
 
 class Failure(NamedTuple):

@@ -48,7 +48,7 @@ LEFT_OUT = HEADER
 CGROUP = struct.Struct("<HBBIQQQ1024s")
 FAILURE = struct.Struct(f"<{OPENED.size}siiiBB2xQHHH2x16s16s32s")
 STDIO = struct.Struct(f"<{OPENED.size}sQQII16s256s")
-TLS_SOCKET = struct.Struct("<QQQQQIIHHHBBII16s16sBBBBBB2x16s16s16s400s1032s")
+TLS_SOCKET = struct.Struct("<QQQQQIIHHHBBII16s16sBBBBBBBx16s16s16s400s1032s")
 """``struct tls_socket``, which follows the header and the socket in its event."""
 
 _SOCKET = struct.Struct("<Q")
@@ -258,6 +258,7 @@ def tls_socket(sock: int, value: memoryview, clock_offset_ns: int) -> TlsSocket:
         hello_start,
         is_gone,
         is_complete,
+        is_called,
         answer,
         comm,
         program,
@@ -288,6 +289,7 @@ def tls_socket(sock: int, value: memoryview, clock_offset_ns: int) -> TlsSocket:
         ending=SocketEnding(ending),
         has_ended=bool(is_gone),
         is_complete=bool(is_complete),
+        is_called=bool(is_called),
         acknowledged=acknowledged,
         received=received,
     )

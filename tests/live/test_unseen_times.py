@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.live.checks import Sniff
 from tests.workload.processes import next_line, say, started
-from tests.workload.servers import Server
+from tests.workload.servers import Certificate, Server
 
 BUSY = """
 import socket, ssl, sys, threading
@@ -24,6 +24,27 @@ context = ssl._create_unverified_context()
 for _ in range(3):
     threading.Thread(target=ask).start()
 print(flush=True)
+"""
+
+RELUCTANT = """
+import socket, ssl, sys
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(*sys.argv[1:])
+with socket.create_server(("127.0.0.1", 0)) as listener:
+    print(listener.getsockname()[1], flush=True)
+    tls = context.wrap_socket(listener.accept()[0], server_side=True)
+for _ in range(100):
+    tls.recv(65536)
+print(flush=True)
+input()
+"""
+
+LARGE = """
+import socket, ssl, sys
+input()
+tcp = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+tls = ssl._create_unverified_context().wrap_socket(tcp)
+tls.sendall(bytes(100_000_000))
 """
 
 LATE = """
@@ -74,6 +95,24 @@ def test_calls_before_a_library_that_was_loaded_later_has_probes(
     assert found["reason"] == "it passed before the process's library got its probes"
     assert found["remedy"].endswith("or watch it with --hold")
     assert f"(1 TLS connection without plaintext, first to 127.0.0.1:{server.port})" in line
+
+
+def test_a_call_that_is_under_way(certificate: Certificate, sniff: Sniff) -> None:
+    """It has sent a lot, and returns when its peer has read all: after the capture."""
+    files = certificate.certificate, certificate.key
+    with started(sys.executable, "-c", RELUCTANT, *files) as server:
+        assert server.stdout is not None
+        port = server.stdout.readline().strip()
+        with (
+            started(sys.executable, "-c", LARGE, port) as client,
+            sniff("--pid", str(client.pid)) as sniffer,
+        ):
+            say(client, "send")
+            next_line(server)
+            captured = sniffer.stop()
+    assert (captured.not_probed, captured.summary["not_probed"]) == ([], [])
+    line = "1 connection is not shown: the first call was under way when the capture ended"
+    assert line in captured.stderr
 
 
 def stop(pid: int) -> None:

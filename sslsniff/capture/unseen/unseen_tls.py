@@ -77,6 +77,8 @@ class UnseenTls:
         self._began_ns = began_ns
         self._probed: dict[int, tuple[float, int | None]] = {}
         """A process -> when its libraries got their probes, and until when that is believed."""
+        self._unfinished = 0
+        """Connections whose first call with data had not returned at the end."""
         self._spare: dict[int, int] = {}
         """A process -> how many connections of probed libraries have no socket of their own."""
         self._without_socket: dict[int, tuple[int, bool]] = {}
@@ -112,15 +114,18 @@ class UnseenTls:
         while self._waiting and self._waiting[0][0] <= time.monotonic():
             self._decide(self._waiting.popleft()[1])
 
-    def finish(self, stopped_ns: int) -> None:
-        """Decide about all sockets, those that are open, too, as the capture was stopped."""
+    def finish(self) -> None:
+        """Decide about all sockets, those that are open, too."""
         while self._waiting:
-            self._decide(self._waiting.popleft()[1], stopped_ns)
+            self._decide(self._waiting.popleft()[1])
         for sock, value in self._tables.open_tls_sockets():
-            self._decide(wire.tls_socket(sock, value, self._clock_offset_ns), stopped_ns)
+            self._decide(wire.tls_socket(sock, value, self._clock_offset_ns), is_last=True)
 
     def lines(self) -> Iterator[str]:
         """Yield lines for the end of a capture, beside those of ``unprobed``."""
+        if self._unfinished:
+            which = counted(self._unfinished, "connection is", "connections are")
+            yield f"{which} not shown: the first call was under way when the capture ended"
         if unchecked := self._tables.unchecked_sockets():
             which = counted(unchecked, "connection was", "connections were")
             yield f"{which} not checked for TLS that no probe sees: a table in the kernel was full"
@@ -150,11 +155,11 @@ class UnseenTls:
             self._sockets[event.connection] = event.socket
             self._owned.add(event.socket)
 
-    def _decide(self, found: TlsSocket, stopped_ns: int | None = None) -> None:
+    def _decide(self, found: TlsSocket, *, is_last: bool = False) -> None:
         """Count a socket, unless a probed library was found to use it meanwhile.
 
-        ``stopped_ns``: when the capture was stopped; None: it goes on. A socket is reported after
-        its first sends, too; it had no more than a handshake only if that is so at its end.
+        ``is_last``: no more is reported of it. A socket is reported after its first sends, too; it
+        had no more than a handshake only if that is so at its end.
         """
         key = found.socket, found.time_ns
         if key in self._counted or found.is_probed:
@@ -167,11 +172,14 @@ class UnseenTls:
         if found.is_probed or self._is_used(found) or not self._is_watched(found):
             return
         if not passed_data(found):
-            if stopped_ns is not None or found.has_ended:
+            if is_last or found.has_ended:
                 self._handshakes.end(found, time.monotonic_ns() + self._clock_offset_ns)
             return
-        when = seen(found, self._began_ns, self._probed_ns(found.pid), stopped_ns)
-        if when is Seen.OUTSIDE:
+        if found.is_called:  # by a call that is under way: its plaintext is seen when it returns
+            self._unfinished += is_last
+            return
+        when = seen(found, self._began_ns, self._probed_ns(found.pid))
+        if when is Seen.BEFORE:
             return
         if spare := self._spare.get(found.pid, 0):
             self._spare[found.pid] = spare - 1

@@ -4,15 +4,13 @@ import pytest
 
 from sslsniff.capture.unseen.probe_times import Seen, seen
 from sslsniff.core.events import NOTED_SENDS, NotedSend, TlsSocket, TlsStart
-from sslsniff.core.handshakes import SocketEnding
 from sslsniff.core.model import Address
 
 SECOND = 1_000_000_000
 BEGAN = 100 * SECOND
 LATER = BEGAN + 10 * SECOND
-POSSIBLE, TOO_EARLY, OUTSIDE = Seen.POSSIBLE, Seen.TOO_EARLY, Seen.OUTSIDE
+POSSIBLE, TOO_EARLY, BEFORE = Seen.POSSIBLE, Seen.TOO_EARLY, Seen.BEFORE
 JOINED, HELLO = TlsStart.JOINED, TlsStart.CLIENT_HELLO
-OPEN, CLOSED = SocketEnding.UNKNOWN, SocketEnding.CLOSED
 
 
 def data(time_ns: int) -> NotedSend:
@@ -27,8 +25,6 @@ def socket(
     *sends: NotedSend,
     start: TlsStart = JOINED,
     began_ns: int = 0,
-    ending: SocketEnding = OPEN,
-    has_ended: bool = False,
 ) -> TlsSocket:
     """Return a socket; a client's has sent its part of a handshake, too."""
     hello = NotedSend(bytes((22, 3, 1, 0, 200, 1)) + bytes(10), 205, 0, began_ns)
@@ -47,40 +43,38 @@ def socket(
         remote=there,
         sends=sends if start is JOINED else (hello, finished, *sends),
         hello=b"",
-        ending=ending,
         acknowledged=0,
         received=0,
-        has_ended=has_ended,
     )
 
 
 @pytest.mark.parametrize(
     ("sends", "without", "probed"),
     [
-        ([data(BEGAN - 1)], OUTSIDE, OUTSIDE),
-        ([data(BEGAN - 1), close_notify(LATER)], OUTSIDE, OUTSIDE),
+        ([data(BEGAN - 1)], BEFORE, BEFORE),
+        ([data(BEGAN - 1), close_notify(LATER)], BEFORE, BEFORE),
         # The call may have been under way as the probes came.
-        ([data(BEGAN + 1)], POSSIBLE, OUTSIDE),
+        ([data(BEGAN + 1)], POSSIBLE, BEFORE),
         ([data(BEGAN - 1), data(LATER)], POSSIBLE, POSSIBLE),
         # What followed was not noted; with probes it was seen.
-        ([data(BEGAN - 1)] * NOTED_SENDS, POSSIBLE, OUTSIDE),
+        ([data(BEGAN - 1)] * NOTED_SENDS, POSSIBLE, BEFORE),
     ],
 )
 def test_before_the_capture(sends: list[NotedSend], without: Seen, probed: Seen) -> None:
-    assert seen(socket(*sends), BEGAN, None, None) is without
+    assert seen(socket(*sends), BEGAN, None) is without
     for probed_ns in (0, BEGAN - 5):
-        assert seen(socket(*sends), BEGAN, probed_ns, None) is probed
+        assert seen(socket(*sends), BEGAN, probed_ns) is probed
 
 
 @pytest.mark.parametrize("probed_ns", [None, 0, BEGAN - 5])
 def test_a_connection_that_began_in_the_capture(probed_ns: int | None) -> None:
     """All of its calls began with probes in place."""
     found = socket(data(BEGAN + 2), start=HELLO, began_ns=BEGAN + 1)
-    assert seen(found, BEGAN, probed_ns, None) is POSSIBLE
+    assert seen(found, BEGAN, probed_ns) is POSSIBLE
 
 
 def test_nothing_ran_before_a_command() -> None:
-    assert seen(socket(data(1)), 0, 0, None) is POSSIBLE
+    assert seen(socket(data(1)), 0, 0) is POSSIBLE
 
 
 @pytest.mark.parametrize(
@@ -90,28 +84,9 @@ def test_nothing_ran_before_a_command() -> None:
         (BEGAN + 1, LATER + 1, TOO_EARLY),  # by a call that was under way
         (BEGAN + 1, LATER + 2 * SECOND, POSSIBLE),
         (LATER + 1, LATER + 2, POSSIBLE),
-        (BEGAN - 2, BEGAN - 1, OUTSIDE),
+        (BEGAN - 2, BEGAN - 1, BEFORE),
     ],
 )
 def test_a_library_that_was_loaded_later(began_ns: int, sent_ns: int, expected: Seen) -> None:
     found = socket(data(sent_ns), start=HELLO, began_ns=began_ns)
-    assert seen(found, BEGAN, LATER, None) is expected
-
-
-@pytest.mark.parametrize(
-    ("before_ns", "ending", "has_ended", "expected"),
-    [
-        (1, OPEN, False, OUTSIDE),
-        (1, SocketEnding.PEER_CLOSED, False, OUTSIDE),
-        (1, CLOSED, False, POSSIBLE),  # by the process itself, when its calls had returned
-        (1, SocketEnding.PEER_CLOSED, True, POSSIBLE),
-        (2 * SECOND, OPEN, False, POSSIBLE),
-    ],
-)
-def test_a_call_that_is_under_way_at_the_end(
-    before_ns: int, ending: SocketEnding, has_ended: bool, expected: Seen
-) -> None:
-    sent = data(LATER - before_ns)
-    found = socket(sent, start=HELLO, began_ns=BEGAN + 1, ending=ending, has_ended=has_ended)
-    assert seen(found, BEGAN, 0, LATER) is expected
-    assert seen(found, BEGAN, None, LATER) is POSSIBLE
+    assert seen(found, BEGAN, LATER) is expected

@@ -107,7 +107,7 @@ def test_what_counts(records: list[events.Record], expected: int) -> None:
     unseen = UnseenTls(Kernel(), unprobed, lambda _: True, 0, Handshakes([], {}), 0)
     for record in records:
         unseen.handle(record)
-    unseen.finish(1 << 60)
+    unseen.finish()
     assert sum(each.connections for each in unprobed.sums()) == expected
     if expected:
         [line] = unprobed.new_lines()
@@ -119,7 +119,7 @@ def test_cgroups_that_are_not_watched() -> None:
     unprobed = UnprobedLibraries(Scope(), _NAMES.get)
     unseen = UnseenTls(Kernel(), unprobed, lambda _: False, 0, Handshakes([], {}), 0)
     unseen.handle(tls(1, DATA))
-    unseen.finish(1 << 60)
+    unseen.finish()
     assert unprobed.sums() == []
 
 
@@ -129,7 +129,7 @@ def test_sampling_leaves_out_what_may_be_seen() -> None:
     unseen = UnseenTls(Kernel(left_out=1), unprobed, lambda _: True, 0, Handshakes([], {}), 0)
     unseen.handle(tls(1, DATA))
     unseen.handle(tls(2, HELLO, DATA, DATA, start=TlsStart.CLIENT_HELLO))
-    unseen.finish(1 << 60)
+    unseen.finish()
     assert [each.connections for each in unprobed.sums()] == [1]
 
 
@@ -141,7 +141,7 @@ def test_handshakes_are_apart() -> None:
     unseen.poll()
     assert [*handshakes.drain(is_over=True)] == []
     unseen.handle(tls(1, HELLO, start=TlsStart.CLIENT_HELLO, has_ended=True))
-    unseen.finish(1 << 60)
+    unseen.finish()
     [ended] = handshakes.drain(is_over=True)
     assert (ended.pid, ended.remote, unprobed.sums()) == (PID, REMOTE, [])
     assert [*unseen.lines()] == []

@@ -41,6 +41,7 @@ def handshake(connection: int, **fields: Any) -> bytes:
         "hello_start": 0,
         "is_gone": 0,
         "is_complete": 0,
+        "is_called": 0,
         "answer": b"",
         "comm": b"init",
         "program": b"init",
