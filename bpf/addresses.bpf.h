@@ -257,8 +257,11 @@ static __always_inline int find_connection(u64 socket, u64 sent, u64 received)
 		check_thread_receive(thread, socket, received);
 	struct call *call = 0;
 	u64 calls = enclosing_calls(thread, user_stack(), &call);
-	if (call)
+	if (call) {
 		note_socket(call, calls, sock, sent, received);
+		if (sent && thread->settled != socket) /* one of its first sends */
+			mark_called(socket);
+	}
 	if ((call && !thread->shut) || !has_addresses(socket) || !is_stream(sock))
 		return 0;
 	if (sent && thread->shut) {

@@ -6,6 +6,7 @@
 
 #include "convention.bpf.h"
 #include "process.bpf.h"
+#include "socket_end.bpf.h"
 
 #define AF_INET 2
 #define AF_INET6 10
@@ -106,11 +107,13 @@ static __always_inline void describe(struct event_opened *event, u64 object, con
 		}                                                                                                 \
 	} while (0)
 
-/* Announce the addresses of the connection's socket, if they are new; again later if the ring buffer is full. */
+/* Announce the addresses of the connection's socket, if they are new; again later if the ring buffer is full. A write that
+ * sends may return after the peer answered and closed: only now it is known whose end that was. */
 static __always_inline void announce_addresses(const struct thread *thread, const struct connection_key *key,
 					       struct connection *connection)
 {
-	const struct sock *sock = (const struct sock *)connection->socket;
+	u64 socket = connection->socket;
+	const struct sock *sock = (const struct sock *)socket;
 	u64 id = connection->id;
 	if (!sock || connection->addressed)
 		return;
@@ -119,11 +122,12 @@ static __always_inline void announce_addresses(const struct thread *thread, cons
 		return;
 	__builtin_memset(event, 0, sizeof(*event));
 	fill_header(&event->header, EVENT_ADDRESSES, thread->tid, id);
-	event->socket = (u64)sock;
+	event->socket = socket;
 	COPY_ADDRESSES(event, sock);
 	ring_submit(events, event);
 	if (is_entry_of(connection, key))
 		connection->addressed = 1;
+	report_socket_end(socket, 0);
 }
 
 /* Fill in the process and the library of a connection. */

@@ -178,8 +178,10 @@ enum socket_ending {
 	ENDING_TIMED_OUT = 5, /* TCP gave up: the peer acknowledged nothing */
 };
 
+/* So many sends are noted: more than a handshake has. Some libraries send each of its messages alone. */
+#define NOTED_SENDS 10
+
 #define HEAD_BYTES 16
-#define NOTED_SENDS 10	 /* more than a handshake has: some libraries send each of its messages alone */
 #define HELLO_BYTES 1032 /* twice what is copied of it, and a record's header */
 
 /* One of the first sends of a TLS socket. */
@@ -187,6 +189,7 @@ struct noted_send {
 	__u8 head[HEAD_BYTES]; /* its first bytes: two record headers, if the first record is a ChangeCipherSpec */
 	__u64 bytes;
 	__u64 received; /* how many bytes the socket had received before */
+	__u64 time_ns;
 };
 
 /* A TCP socket on which a watched process sends TLS records. */
@@ -213,7 +216,8 @@ struct tls_socket {
 	__u8 hello_start; /* where `hello` begins */
 	__u8 is_gone;	  /* the socket was destroyed */
 	__u8 is_complete; /* the library says that the handshake was completed; 0: it did not say */
-	__u8 pad[2];
+	__u8 is_called;	  /* a call of a probed library sent on it */
+	__u8 pad[1];
 	__u8 answer[HEAD_BYTES]; /* the first bytes that were received */
 	char comm[COMM_BYTES];
 	char program[COMM_BYTES]; /* the file name of its program */
@@ -317,7 +321,7 @@ _Static_assert(sizeof(struct event_socket_ended) == 24 + 16, "event_socket_ended
 _Static_assert(sizeof(struct event_closed) == 24 + 16, "event_closed");
 _Static_assert(sizeof(struct event_exited) == 24 + 8, "event_exited");
 _Static_assert(sizeof(struct event_cgroup) == 24 + 8 + CGROUP_PATH_BYTES, "event_cgroup");
-_Static_assert(sizeof(struct tls_socket) == 64 + 32 + 8 + HEAD_BYTES + 2 * COMM_BYTES + 32 * NOTED_SENDS + HELLO_BYTES,
+_Static_assert(sizeof(struct tls_socket) == 64 + 32 + 8 + HEAD_BYTES + 2 * COMM_BYTES + 40 * NOTED_SENDS + HELLO_BYTES,
 	       "tls_socket");
 _Static_assert(sizeof(struct event_tls_socket) == 24 + 8 + sizeof(struct tls_socket), "event_tls_socket");
 _Static_assert(sizeof(struct event_hit) == 24 + 48, "event_hit");

@@ -9,12 +9,12 @@
 #include "event_header.bpf.h"
 #include "process.bpf.h"
 
-/* Report how the TCP connection of a socket began to end. `connection`: 0 if only the socket is known. */
+/* Report how the TCP connection of a socket began to end, if it did. `connection`: 0 if only the socket is known. */
 SUBPROGRAM int report_socket_end(u64 socket, u64 connection)
 {
 	const struct config *config = get_config();
 	const struct tls_socket *tls = map_lookup(tls_sockets, &socket);
-	if (!tls || !config || config->stopped)
+	if (!tls || !tls->ending || !config || config->stopped)
 		return 0;
 	struct event_socket_ended *event = ring_reserve(events, sizeof(struct event_socket_ended));
 	if (!event)

@@ -117,6 +117,7 @@ SUBPROGRAM int note_send(u64 socket, u64 sent)
 			copy_moved((u8 *)noted, HEAD_BYTES, &moved);
 		noted->bytes = sent;
 		noted->received = received_bytes(socket);
+		noted->time_ns = bpf_ktime_get_ns();
 		tls->sends = index + 1;
 	}
 	if (tls->sends < NOTED_SENDS)
@@ -374,6 +375,14 @@ static __always_inline void mark_probed(u64 socket)
 		tls->is_probed = 1;
 }
 
+/* Note that a call of a probed library sends on a socket. It may be under way for long. */
+static __always_inline void mark_called(u64 socket)
+{
+	struct tls_socket *tls = map_lookup(tls_sockets, &socket);
+	if (tls)
+		tls->is_called = 1;
+}
+
 /* Note that plaintext passes on a connection. The caller has just compared its key. */
 static __always_inline void note_data(struct connection *connection)
 {
@@ -422,21 +431,24 @@ static __always_inline void note_state(u64 socket, u32 state)
 		return;
 	const struct sock *sock = (const struct sock *)socket;
 	s32 error = 0;
+	u8 ending = ENDING_UNKNOWN;
 	switch (state) {
 	case TCP_FIN_WAIT1:
-		tls->ending = ENDING_CLOSED;
+		ending = ENDING_CLOSED;
 		break;
 	case TCP_CLOSE_WAIT:
-		tls->ending = ENDING_PEER_CLOSED;
+		ending = ENDING_PEER_CLOSED;
 		break;
 	case TCP_CLOSE:
 		bpf_probe_read_kernel(&error, sizeof(error), &sock->sk_err);
-		tls->ending = error == ETIMEDOUT ? ENDING_TIMED_OUT : error ? ENDING_PEER_RESET : ENDING_RESET;
+		ending = error == ETIMEDOUT ? ENDING_TIMED_OUT : error ? ENDING_PEER_RESET : ENDING_RESET;
 		break;
 	default:
 		return;
 	}
 	tls->ended_ns = bpf_ktime_get_ns();
+	asm volatile("" ::: "memory"); /* the time first: another CPU may report both now */
+	tls->ending = ending;
 	if (tls->is_probed)
 		report_socket_end(socket, 0);
 	tls->received = received_bytes(socket) - (state == TCP_CLOSE_WAIT); /* the peer's FIN counts as a byte */

@@ -169,6 +169,7 @@ class LiveCapture:
                 self._containers.is_watched,
                 self._clock_offset_ns,
                 self._handshakes,
+                0 if self._scope.programs else self.now_ns(),
             )
             self._files.analyzer.prepare()
         except BaseException:

@@ -150,6 +150,8 @@ class ConnectionEndings:
         found = self._open.get(event.connection)
         if found is not None and event.socket:
             self._forget_socket(event.connection, found)
+            if found.socket not in (0, event.socket):  # that was another connection's
+                found.ending = found.ending._replace(socket=SocketEnding.UNKNOWN, time_ns=None)
             found.socket = event.socket
             self._by_socket[event.socket] = event.connection
         return (event,)

@@ -269,6 +269,8 @@ def _is_output(file: int) -> bool:
         flags = fcntl.fcntl(file, fcntl.F_GETFL)
     except OSError:  # the descriptor of the listing itself, closed by now
         return False
+    if flags & os.O_PATH:  # only a name: nothing is ever written to it
+        return False
     if stat.S_ISSOCK(mode):
         return not _listens(file)
     may_wait = stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
@@ -276,10 +278,7 @@ def _is_output(file: int) -> bool:
 
 
 def _listens(file: int) -> bool:
-    """Return whether the socket ``file`` accepts connections, or is only a name (O_PATH).
-
-    Nothing is ever written to it.
-    """
+    """Return whether the socket ``file`` accepts connections: nothing is ever written to it."""
     try:
         with socket.socket(fileno=os.dup(file)) as each:
             return bool(each.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))

@@ -234,15 +234,21 @@ class TlsStart(IntEnum):
     ALERT_SENT = 5
 
 
+NOTED_SENDS = 10
+"""So many sends of a TLS socket are noted (``bpf/event.h``)."""
+
+
 class NotedSend(NamedTuple):
     """One of the first sends of a TLS socket: its first bytes, and how many it had.
 
-    ``received``: how many bytes the socket had received before.
+    ``received``: how many bytes the socket had received before. ``time_ns``: when it was sent;
+    the preloaded library does not note it.
     """
 
     head: bytes
     bytes: int
     received: int
+    time_ns: int = 0
 
 
 class TlsSocket(NamedTuple):
@@ -255,6 +261,7 @@ class TlsSocket(NamedTuple):
     they are not known. ``received_alert``: the number of an alert that came in clear.
     ``acknowledged``, ``received``: bytes; 0 while the socket is open. ``has_ended``: nothing more
     is reported of it. ``is_complete``: the library says that the handshake was completed.
+    ``is_called``: a call of a probed library sent on it, and may be under way.
     """
 
     time_ns: int
@@ -278,6 +285,7 @@ class TlsSocket(NamedTuple):
     answer: bytes = b""
     received_alert: int | None = None
     is_complete: bool = False
+    is_called: bool = False
 
 
 class Failure(NamedTuple):

@@ -22,13 +22,13 @@ class FanOut(Sink):
     frames of the connection). Without ``frames`` it passes none of them, nor their totals.
     ``wants_began``: whether a sink handles the beginnings of exchanges.
     ``exchanges`` is the number of exchanges, with those not inner; ``without_text``, of how many
-    statements among them the text was not seen.
+    statements among them the text was not seen; ``without_request``, see ``Summary``.
     """
 
     def __init__(
         self, sinks: Sequence[Sink], streams: Collection[int] = (), *, frames: bool = True
     ) -> None:
-        self.exchanges = self.without_text = 0
+        self.exchanges = self.without_text = self.without_request = 0
         self._sinks = sinks
         self._streams = frozenset(streams)
         self._frames = frames
@@ -79,6 +79,8 @@ class FanOut(Sink):
         statement = exchange.statement
         if statement is not None and statement.text is None:
             self.without_text += statement.lacks_text
+        if exchange.request is None and exchange.response is not None:
+            self.without_request += not exchange.connection.from_start
         if not self._streams or exchange.stream in self._streams:
             if exchange.model_call is not None:
                 for report in self._call_hooks:

@@ -89,6 +89,7 @@ class Summary:
     ``joined``: connections whose beginning was not seen. ``unplaced_bytes``: of connections all of
     whose events were lost. ``left_out``: connections that sampling left out, counted nowhere else.
     ``not_probed``: None in capture files. ``began_ns``: when the first connection was seen.
+    ``without_request``: responses on joined connections whose requests were not seen.
     ``without_text``: statements to databases whose text was not seen. ``tests_sql``: whether a
     filter tests such texts. ``idle_sessions``: those that were idle in a transaction at the end.
     ``trees``: None if they are not asked for.
@@ -111,6 +112,7 @@ class Summary:
     evictions: int = 0
     began_ns: int | None = None
     handshakes: HandshakeCounts = field(default_factory=HandshakeCounts)
+    without_request: int = 0
     without_text: int = 0
     tests_sql: bool = False
     trees: TreeCounts | None = None

@@ -48,12 +48,12 @@ LEFT_OUT = HEADER
 CGROUP = struct.Struct("<HBBIQQQ1024s")
 FAILURE = struct.Struct(f"<{OPENED.size}siiiBB2xQHHH2x16s16s32s")
 STDIO = struct.Struct(f"<{OPENED.size}sQQII16s256s")
-TLS_SOCKET = struct.Struct("<QQQQQIIHHHBBII16s16sBBBBBB2x16s16s16s320s1032s")
+TLS_SOCKET = struct.Struct("<QQQQQIIHHHBBII16s16sBBBBBBBx16s16s16s400s1032s")
 """``struct tls_socket``, which follows the header and the socket in its event."""
 
 _SOCKET = struct.Struct("<Q")
 _RECORD_HEADER_BYTES = 5  # RFC 8446, section 5.1
-_NOTED_SEND = struct.Struct("<16sQQ")
+_NOTED_SEND = struct.Struct("<16sQQQ")
 
 _UNKNOWN_UID = 0xFFFFFFFF
 
@@ -258,6 +258,7 @@ def tls_socket(sock: int, value: memoryview, clock_offset_ns: int) -> TlsSocket:
         hello_start,
         is_gone,
         is_complete,
+        is_called,
         answer,
         comm,
         program,
@@ -278,13 +279,17 @@ def tls_socket(sock: int, value: memoryview, clock_offset_ns: int) -> TlsSocket:
         is_probed=bool(is_probed),
         local=Address.of(local[:size], local_port),
         remote=Address.of(remote[:size], remote_port),
-        sends=tuple(map(NotedSend._make, [*_NOTED_SEND.iter_unpack(noted)][:sends])),
+        sends=tuple(
+            NotedSend(head, size, before, time_ns + clock_offset_ns)
+            for head, size, before, time_ns in [*_NOTED_SEND.iter_unpack(noted)][:sends]
+        ),
         hello=hello[hello_start : _RECORD_HEADER_BYTES + hello_bytes] if hello_bytes else b"",
         answer=answer.rstrip(b"\0"),
         received_alert=alert if alert_level else None,
         ending=SocketEnding(ending),
         has_ended=bool(is_gone),
         is_complete=bool(is_complete),
+        is_called=bool(is_called),
         acknowledged=acknowledged,
         received=received,
     )

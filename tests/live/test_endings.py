@@ -105,6 +105,7 @@ def assert_file_agrees(folder: Path, ends: dict[str, dict[str, Any]]) -> None:
         ("notify", "server", "closed by the server with close_notify"),
         ("rst", "server", "reset by the server"),
         ("client", "client", "closed by the client without close_notify"),
+        ("late", "server", "closed by the server without close_notify"),
     ],
 )
 def test_both_ends_agree(

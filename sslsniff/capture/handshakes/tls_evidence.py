@@ -47,12 +47,17 @@ def passed_data(found: TlsSocket) -> bool:
     return _PROOFS[found.start](found.sends)
 
 
+def data_ns(found: TlsSocket) -> int:
+    """Return when application data, or what looks like it, was sent last, of what was noted."""
+    return max((each.time_ns for each in found.sends if _has_data(each)), default=0)
+
+
+def _has_data(send: NotedSend) -> bool:
+    return any(kind == APPLICATION_DATA and size != ALERT_BYTES for kind, size, _ in records(send))
+
+
 def _joined(sends: tuple[NotedSend, ...]) -> bool:
-    return any(
-        kind == APPLICATION_DATA and size != ALERT_BYTES
-        for each in sends
-        for kind, size, _ in records(each)
-    )
+    return any(map(_has_data, sends))
 
 
 def _client(sends: tuple[NotedSend, ...]) -> bool:

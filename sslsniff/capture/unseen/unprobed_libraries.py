@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +31,14 @@ _UNKNOWN = Unprobed(
     "if it only forwards TLS, watch the programs at both ends, else the other end",
 )
 """TLS of a process in which no library was recognised, or only those with probes."""
+_TOO_EARLY = Unprobed(
+    "unknown",
+    "TLS",
+    None,
+    "it passed before the process's library got its probes",
+    "start the program by sslsniff -- COMMAND, or watch it with --hold",
+)
+"""TLS of a process whose library was loaded, and used, a moment before it got probes."""
 _TOO_MANY = "there are more of them than sslsniff tells apart"
 
 
@@ -45,7 +54,8 @@ class UnprobedLibraries:
         self._scope = scope
         self._name = name
         self._files: dict[Identity, list[_LibraryUse]] = {}
-        self._probed_files: set[Identity] = set()
+        self._probed_files: dict[Identity, int] = {}
+        """Files with probes -> since when, on the monotonic clock."""
         self._with_probes: set[int] = set()
         """Processes that use a library with probes; known only of those that use others, too."""
         self._paths: dict[str, str | None] = {}
@@ -56,7 +66,7 @@ class UnprobedLibraries:
     def add(self, file: Identity, path: str, rows: Iterable[Unprobed]) -> None:
         """Note the libraries in a file: they count when a watched process uses it."""
         self._files.pop(file, None)  # an older version, or another file that had its inode
-        self._probed_files.discard(file)
+        self._probed_files.pop(file, None)
         name = Path(path).name
         if len(self._paths) < _MOST_FILES:
             self._paths[name] = path if self._paths.get(name, path) == path else None
@@ -68,26 +78,46 @@ class UnprobedLibraries:
             use.add_file(path, is_wanted=bool(self._scope.libraries))
 
     def add_probed(self, file: Identity) -> None:
-        """Note that a file has probes."""
+        """Note that a file has probes from now on."""
         if len(self._probed_files) < _MOST_FILES:
-            self._probed_files.add(file)
+            self._probed_files[file] = time.monotonic_ns()
+
+    def probed_ns(self, pid: int) -> int | None:
+        """Return when the last library of a process got its probes, on the monotonic clock.
+
+        None: it has no library with probes. 0: not known, as the process has ended.
+        """
+        paths = [procfs.file_path(pid, each) for each in procfs.mapped_files(pid)]
+        if not paths:
+            is_named = any(use.has(pid) for use in self._uses.values())
+            return None if is_named and pid not in self._with_probes else 0
+        files = [_identity(path) for path in paths if path is not None]
+        return max(
+            (self._probed_files[file] for file in files if file in self._probed_files), default=None
+        )
 
     def uses_tls(self, path: str) -> bool:
         """Say whether the file at ``path`` has a TLS library, with probes or without."""
         file = _identity(path)
         return file in self._probed_files or file in self._files
 
-    def carries_tls(self, pid: int, comm: str, program: str, peer: str) -> None:
+    def carries_tls(
+        self, pid: int, comm: str, program: str, peer: str, *, is_too_early: bool = False
+    ) -> None:
         """Count a TLS connection of a process in ``scope`` whose plaintext no probe saw.
 
         ``program``: its file name, shown if its path is not known; ``peer``: whom the connection
-        was with.
+        was with; ``is_too_early``: it passed before the process's library got its probes.
         """
-        uses = [use for use in self._uses.values() if use.has(pid)]
+        uses = [
+            use
+            for use in self._uses.values()
+            if use.has(pid) and (use.row is _TOO_EARLY) is is_too_early
+        ]
         if not uses:
             running = procfs.process(pid)
             path = (running and running.exe) or self._paths.get(program) or program
-            use = self._use(_UNKNOWN, path)
+            use = self._use(_TOO_EARLY if is_too_early else _UNKNOWN, path)
             if not use.has(pid):
                 use.add_file(path, is_wanted=True)
                 use.add_process(Process(pid, comm))

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from sslsniff.capture.handshakes.handshakes import Handshakes
 from sslsniff.capture.handshakes.tls_evidence import passed_data, server_name
+from sslsniff.capture.unseen.probe_times import Seen, seen
 from sslsniff.capture.unseen.unprobed_libraries import UnprobedLibraries
 from sslsniff.core import events, wire
 from sslsniff.core.errors import counted
@@ -20,6 +21,8 @@ from sslsniff.core.model import Direction
 
 _DELAY_S = 2.0
 """A probed library's connection may be seen to use a socket only at its next call."""
+_PROBED_FOR_S = 1.0
+"""It takes some 0.2 ms to find which libraries of a process have probes."""
 _MOST_PROCESSES = 65536
 _MOST_SOCKETS = 65536
 
@@ -53,7 +56,8 @@ class UnseenTls:
     """Counts TLS connections without plaintext, by process, for ``unprobed``.
 
     ``is_watched``: returns whether the process of a ``TlsSocket`` is watched, by its cgroup.
-    ``handshakes`` gets the connections without data.
+    ``handshakes`` gets the connections without data. ``began_ns``: when the first probes were
+    placed, by the clock of events; 0: no process that is watched ran then.
     """
 
     def __init__(
@@ -63,12 +67,18 @@ class UnseenTls:
         is_watched: Callable[[TlsSocket], bool],
         clock_offset_ns: int,
         handshakes: Handshakes,
+        began_ns: int,
     ) -> None:
         self._tables = tables
         self._unprobed = unprobed
         self._is_watched = is_watched
         self._clock_offset_ns = clock_offset_ns
         self._handshakes = handshakes
+        self._began_ns = began_ns
+        self._probed: dict[int, tuple[float, int | None]] = {}
+        """A process -> when its libraries got their probes, and until when that is believed."""
+        self._unfinished = 0
+        """Connections whose first call with data had not returned at the end."""
         self._spare: dict[int, int] = {}
         """A process -> how many connections of probed libraries have no socket of their own."""
         self._without_socket: dict[int, tuple[int, bool]] = {}
@@ -113,6 +123,9 @@ class UnseenTls:
 
     def lines(self) -> Iterator[str]:
         """Yield lines for the end of a capture, beside those of ``unprobed``."""
+        if self._unfinished:
+            which = counted(self._unfinished, "connection is", "connections are")
+            yield f"{which} not shown: the first call was under way when the capture ended"
         if unchecked := self._tables.unchecked_sockets():
             which = counted(unchecked, "connection was", "connections were")
             yield f"{which} not checked for TLS that no probe sees: a table in the kernel was full"
@@ -162,13 +175,32 @@ class UnseenTls:
             if is_last or found.has_ended:
                 self._handshakes.end(found, time.monotonic_ns() + self._clock_offset_ns)
             return
+        if found.is_called:  # by a call that is under way: its plaintext is seen when it returns
+            self._unfinished += is_last
+            return
+        when = seen(found, self._began_ns, self._probed_ns(found.pid))
+        if when is Seen.BEFORE:
+            return
         if spare := self._spare.get(found.pid, 0):
             self._spare[found.pid] = spare - 1
             return
         if len(self._counted) >= _MOST_SOCKETS:
             self._counted.clear()
         self._counted.add(key)
-        self._unprobed.carries_tls(found.pid, found.comm, found.program, peer_of(found))
+        is_too_early = when is Seen.TOO_EARLY
+        process = found.pid, found.comm, found.program
+        self._unprobed.carries_tls(*process, peer_of(found), is_too_early=is_too_early)
+
+    def _probed_ns(self, pid: int) -> int | None:
+        """Return when the libraries of a process got their probes, as ``seen`` takes it."""
+        now_s = time.monotonic()
+        until_s, probed_ns = self._probed.get(pid, (0.0, None))
+        if until_s < now_s:
+            if len(self._probed) >= _MOST_PROCESSES:
+                self._probed.clear()
+            probed_ns = self._unprobed.probed_ns(pid)
+            self._probed[pid] = now_s + _PROBED_FOR_S, probed_ns
+        return probed_ns + self._clock_offset_ns if probed_ns else probed_ns
 
     def _is_used(self, found: TlsSocket) -> bool:
         """Return whether a probed library uses a socket that is older than the capture.

@@ -217,6 +217,7 @@ def _sum_of(parts: list[Summary]) -> Summary:
         shown_bytes=_sum_known(part.shown_bytes for part in parts),
         joined=sum(part.joined for part in parts),
         evictions=sum(part.evictions for part in parts),
+        without_request=sum(part.without_request for part in parts),
         without_text=sum(part.without_text for part in parts),
         tests_sql=any(part.tests_sql for part in parts),
         idle_sessions=sorted(

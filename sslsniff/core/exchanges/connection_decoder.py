@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sslsniff.core.endings import ExchangeEnding
+from sslsniff.core.exchanges.earlier_streams import EarlierStreams
 from sslsniff.core.exchanges.flow_control_stalls import FlowControlStalls
 from sslsniff.core.exchanges.hidden_statements import without_secrets
 from sslsniff.core.exchanges.memory_limit import MOST_BYTES, MemoryLimit
@@ -31,7 +32,7 @@ from sslsniff.decoders.databases.statement import Statement
 from sslsniff.decoders.decoder import CLOSED
 from sslsniff.decoders.http2.heads import VERSION as HTTP2_VERSION
 from sslsniff.decoders.inner.inner_protocols import InnerProtocols
-from sslsniff.decoders.messages import Message, Side
+from sslsniff.decoders.messages import Headers, Message, Side
 from sslsniff.decoders.opaque import UNKNOWN
 
 # Looking up a member of an enum takes time.
@@ -79,6 +80,7 @@ class ConnectionDecoder:
         self._memory = memory
         self._ends = ends
         self._open: dict[int, OpenExchange] = {}
+        self._earlier = EarlierStreams(connection)
         self._head_bytes = 0
         self._waiting: list[Chunk] = []  # until the role is known
         self._ended: set[Side] = set()
@@ -302,6 +304,7 @@ class ConnectionDecoder:
         if opened is None:
             opened = self._open_exchange(stream, message.version.lower())
             began = self._began
+            self._earlier.note_request(stream)
         if self._redacted is not None:
             self._redacted.take(_CLIENT, opened)
         method, scheme, authority = message.method, message.scheme, message.authority
@@ -326,6 +329,7 @@ class ConnectionDecoder:
             # The request, which names the version of HTTP/1, was not seen.
             is_http2 = message.version == HTTP2_VERSION
             opened = self._open_exchange(stream, _HTTP2 if is_http2 else "http/1.1")
+            self._earlier.note_response(stream)
             if self._began is not None:
                 self._began(opened.exchange)
         if self._redacted is not None:
@@ -357,8 +361,19 @@ class ConnectionDecoder:
         if whole is None or not self._end_message(stream, opened, _SERVER):
             self._count_head(opened, head_bytes(headers))
 
+    def _of_response(self, stream: int, side: Side) -> OpenExchange | None:
+        """Return the exchange that more of a message belongs to; None: it is not known, or over."""
+        opened = self._open.get(stream)
+        if opened is None and side is _SERVER and self.protocol == _HTTP2:
+            if not self._earlier.is_new(stream):
+                return None
+            opened = self._open_exchange(stream, _HTTP2)
+            opened.exchange.response = Response(None, "", Headers(), NO_BODY, [])
+            self._sink.began(opened.exchange)
+        return opened
+
     def _on_body_data(self, message: messages.BodyData) -> None:
-        opened = self._open.get(message.stream)
+        opened = self._of_response(message.stream, message.side)
         if opened is not None:
             opened.add_body(message.side, message.data, message.missing, self._room)
 
@@ -368,7 +383,7 @@ class ConnectionDecoder:
             opened.in_doubt |= {message.side}
 
     def _on_message_end(self, message: messages.MessageEnd) -> None:
-        opened = self._open.get(message.stream)
+        opened = self._of_response(message.stream, message.side)
         if opened is None:
             return
         size = opened.add_trailers(message.side, message.trailers) if message.trailers else 0

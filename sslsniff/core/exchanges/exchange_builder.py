@@ -204,6 +204,7 @@ class ExchangeBuilder:
         totals = self.totals
         totals.exchanges = self._fan_out.exchanges if self._decodes else None
         totals.without_text = self._fan_out.without_text
+        totals.without_request = self._fan_out.without_request
         totals.evictions = self._memory.evictions
         totals.left_out = left_out
         totals.not_probed = not_probed

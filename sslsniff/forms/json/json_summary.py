@@ -43,6 +43,8 @@ class JsonSummary(Sink):
             line["shown"] = summary.shown
             line["shown_connections"] = summary.shown_connections
             line["shown_bytes"] = summary.shown_bytes
+        if summary.without_request:
+            line["exchanges_without_request"] = summary.without_request
         if summary.without_text:
             line["statements_without_text"] = summary.without_text
         if summary.idle_sessions:

@@ -76,6 +76,9 @@ def summary_lines(summary: Summary) -> list[str]:
     """Return the lines with a capture's figures, and its losses by cause and connection."""
     lines = [", ".join(_figures(summary))]
     lines += _handshake_lines(summary)
+    if summary.without_request:
+        which = counted(summary.without_request, "exchange")
+        lines.append(f"{which} without a request: the connection was joined in the middle")
     if summary.without_text:
         lines.append(without_text(summary.without_text, tests_sql=summary.tests_sql))
     lines += [escape(f"  {idle_session(each)}") for each in summary.idle_sessions]

@@ -76,6 +76,12 @@ def test_only_the_first_end_counts() -> None:
     assert seen.last() == [events.Ending(6, 1, EXPECTED), closed()]
 
 
+def test_the_end_of_a_wrong_socket_is_not_its() -> None:
+    seen = Seen().feed(opened(), addresses(socket=8), ended(SocketEnding.PEER_RESET, 4, socket=8))
+    seen.feed(addresses(), ended(SocketEnding.PEER_CLOSED), closed())
+    assert seen.last() == [events.Ending(6, 1, EXPECTED), closed()]
+
+
 @pytest.mark.parametrize(
     "later", [lambda now: now + 1, lambda now: now], ids=["too late", "capture is over"]
 )

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -158,3 +159,25 @@ def test_processes_are_bounded(cat: int) -> None:
     assert found.processes == 3000
     [use] = unprobed._uses.values()
     assert len(use._pids) == 1024
+
+
+def test_since_when_a_process_has_probes(cat: int) -> None:
+    """That of its last library; a process that has ended may have had probes, or not."""
+    unprobed = known(Scope())
+    assert unprobed.probed_ns(cat) is None
+    unprobed.find_processes()
+    assert unprobed.probed_ns(4_194_305) == 0
+    before_ns = time.monotonic_ns()
+    unprobed.add_probed(identify(CAT)[0])
+    probed_ns = unprobed.probed_ns(cat)
+    assert probed_ns is not None
+    assert before_ns <= probed_ns <= time.monotonic_ns()
+
+
+def test_what_came_too_early_counts_apart() -> None:
+    unprobed = UnprobedLibraries(Scope(), NAMES.get)
+    for is_too_early in (True, False, True):
+        unprobed.carries_tls(4_194_305, "wget", "wget", "to b:443", is_too_early=is_too_early)
+    early, other = unprobed.sums()
+    assert (early.connections, other.connections) == (2, 1)
+    assert early.reason == "it passed before the process's library got its probes"

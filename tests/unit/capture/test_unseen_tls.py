@@ -104,7 +104,7 @@ def addresses(connection: int, sock: int) -> events.Addresses:
 )
 def test_what_counts(records: list[events.Record], expected: int) -> None:
     unprobed = UnprobedLibraries(Scope(), _NAMES.get)
-    unseen = UnseenTls(Kernel(), unprobed, lambda _: True, 0, Handshakes([], {}))
+    unseen = UnseenTls(Kernel(), unprobed, lambda _: True, 0, Handshakes([], {}), 0)
     for record in records:
         unseen.handle(record)
     unseen.finish()
@@ -117,7 +117,7 @@ def test_what_counts(records: list[events.Record], expected: int) -> None:
 
 def test_cgroups_that_are_not_watched() -> None:
     unprobed = UnprobedLibraries(Scope(), _NAMES.get)
-    unseen = UnseenTls(Kernel(), unprobed, lambda _: False, 0, Handshakes([], {}))
+    unseen = UnseenTls(Kernel(), unprobed, lambda _: False, 0, Handshakes([], {}), 0)
     unseen.handle(tls(1, DATA))
     unseen.finish()
     assert unprobed.sums() == []
@@ -126,7 +126,7 @@ def test_cgroups_that_are_not_watched() -> None:
 def test_sampling_leaves_out_what_may_be_seen() -> None:
     """A connection that is older than the capture may be one that sampling left out."""
     unprobed = UnprobedLibraries(Scope(), _NAMES.get)
-    unseen = UnseenTls(Kernel(left_out=1), unprobed, lambda _: True, 0, Handshakes([], {}))
+    unseen = UnseenTls(Kernel(left_out=1), unprobed, lambda _: True, 0, Handshakes([], {}), 0)
     unseen.handle(tls(1, DATA))
     unseen.handle(tls(2, HELLO, DATA, DATA, start=TlsStart.CLIENT_HELLO))
     unseen.finish()
@@ -136,7 +136,7 @@ def test_sampling_leaves_out_what_may_be_seen() -> None:
 def test_handshakes_are_apart() -> None:
     unprobed = UnprobedLibraries(Scope(), _NAMES.get)
     handshakes = Handshakes([], {})
-    unseen = UnseenTls(Kernel(), unprobed, lambda _: True, 0, handshakes)
+    unseen = UnseenTls(Kernel(), unprobed, lambda _: True, 0, handshakes, 0)
     unseen.handle(tls(1, HELLO, start=TlsStart.CLIENT_HELLO))  # after its first sends
     unseen.poll()
     assert [*handshakes.drain(is_over=True)] == []

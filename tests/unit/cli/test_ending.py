@@ -110,6 +110,23 @@ os._exit(8 + control.output_replaced)
     assert end(script)[:2] == (8, "")
 
 
+def test_the_name_of_a_socket_is_no_output() -> None:
+    """The engine without rights has one. Nothing is left open of what each tick looks at."""
+    script = """
+import socket, tempfile
+listener = socket.socket(socket.AF_UNIX)
+with tempfile.TemporaryDirectory() as folder:
+    listener.bind(folder + "/name")
+    name = os.open(folder + "/name", os.O_PATH)
+before = os.listdir("/proc/self/fd")
+while not control.to_stop: time.sleep(0.01)
+time.sleep(0.4)
+control.done()
+os._exit(8 + control.output_replaced + 2 * (os.listdir("/proc/self/fd") != before))
+"""
+    assert end(script)[:2] == (8, "")
+
+
 @pytest.mark.heavy
 def test_a_read_that_waits_is_abandoned() -> None:
     read, write = os.pipe()

@@ -149,6 +149,7 @@ def test_counters_are_those_of_the_object() -> None:
 
 def test_limits_are_those_of_the_source() -> None:
     assert defined("maps.bpf.h", "MOST_LAYOUTS") == maps.MOST_LAYOUTS
+    assert defined("event.h", "NOTED_SENDS") == events.NOTED_SENDS
     assert defined("rustls.bpf.h", "MISFITS_ALLOWED") == record_layout._MISFITS_ALLOWED
     assert defined("functions.bpf.h", "BUCKETS") == fetch_tables.BUCKETS
     assert defined("fetch.bpf.h", "MOST_STEPS") == fetch_steps.MOST_STEPS

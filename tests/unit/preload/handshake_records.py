@@ -41,10 +41,11 @@ def handshake(connection: int, **fields: Any) -> bytes:
         "hello_start": 0,
         "is_gone": 0,
         "is_complete": 0,
+        "is_called": 0,
         "answer": b"",
         "comm": b"init",
         "program": b"init",
-        "noted": wire._NOTED_SEND.pack(HELLO[:16], len(HELLO), 0),
+        "noted": wire._NOTED_SEND.pack(HELLO[:16], len(HELLO), 0, 0),
         "hello": HELLO,
     }
     header = wire.HEADER.pack(EventKind.TLS_SOCKET, 0, 0, 70, 1, connection)

@@ -1,11 +1,14 @@
 """Asks a TLS server for an answer of 5,507 bytes that is cut: CERTIFICATE KEY HOW [COMMAND].
 
 HOW says how the server ends the connection: by ``fin`` alone, with ``notify``, by ``rst``, by its
-``exit``; or the ``client`` ends it. Or HOW is the port at which COMMAND serves, and after a colon
-that of its upstream, which this program is then. Prints how much of the answer the client received.
+``exit``; or the ``client`` ends it; or the client reads the answer ``late``, and only then shows
+which socket is its: after the server closed by ``fin``. Or HOW is the port at which COMMAND serves,
+and after a colon that of its upstream, which this program is then. Prints how much of the answer
+the client received.
 """
 
 import os
+import select
 import socket
 import ssl
 import struct
@@ -55,6 +58,44 @@ def ask(port: int) -> None:
     print(len(received.partition(b"\r\n\r\n")[2]))
 
 
+def ask_late(port: int) -> None:
+    """Ask through memory; another thread sends, so that no call shows whose socket it uses."""
+    context = ssl.create_default_context(cafile=certificate)
+    context.check_hostname = False
+    raw = socket.create_connection(("127.0.0.1", port))
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = context.wrap_bio(incoming, outgoing)
+
+    def send() -> None:
+        sender = threading.Thread(target=raw.sendall, args=(outgoing.read(),))
+        sender.start()
+        sender.join()
+
+    while True:
+        try:
+            tls.do_handshake()
+        except ssl.SSLWantReadError:
+            send()
+            incoming.write(raw.recv(65536))
+        else:
+            break
+    tls.write(REQUEST)
+    send()
+    closed = select.poll()
+    closed.register(raw, select.POLLRDHUP)
+    closed.poll()
+    received = b""
+    while data := raw.recv(65536):
+        incoming.write(data)
+        try:
+            while plaintext := tls.read(65536):
+                received += plaintext
+        except ssl.SSLWantReadError:
+            pass
+    raw.close()
+    print(len(received.partition(b"\r\n\r\n")[2]))
+
+
 def serve_upstream(port: int) -> None:
     with socket.create_server(("127.0.0.1", port)) as listener:
         connection = listener.accept()[0]
@@ -88,5 +129,5 @@ else:
         if not child:
             serve(listening)
             os._exit(0)
-        ask(listening.getsockname()[1])
+        (ask_late if how == "late" else ask)(listening.getsockname()[1])
         os.waitpid(child, 0)
