@@ -80,7 +80,7 @@ class ConnectionDecoder:
         self._memory = memory
         self._ends = ends
         self._open: dict[int, OpenExchange] = {}
-        self._earlier = EarlierStreams(connection)
+        self._earlier_streams = EarlierStreams(connection)
         self._head_bytes = 0
         self._waiting: list[Chunk] = []  # until the role is known
         self._ended: set[Side] = set()
@@ -304,7 +304,7 @@ class ConnectionDecoder:
         if opened is None:
             opened = self._open_exchange(stream, message.version.lower())
             began = self._began
-            self._earlier.note_request(stream)
+            self._earlier_streams.note_request(stream)
         if self._redacted is not None:
             self._redacted.take(_CLIENT, opened)
         method, scheme, authority = message.method, message.scheme, message.authority
@@ -329,7 +329,7 @@ class ConnectionDecoder:
             # The request, which names the version of HTTP/1, was not seen.
             is_http2 = message.version == HTTP2_VERSION
             opened = self._open_exchange(stream, _HTTP2 if is_http2 else "http/1.1")
-            self._earlier.note_response(stream)
+            self._earlier_streams.note_response(stream)
             if self._began is not None:
                 self._began(opened.exchange)
         if self._redacted is not None:
@@ -361,21 +361,24 @@ class ConnectionDecoder:
         if whole is None or not self._end_message(stream, opened, _SERVER):
             self._count_head(opened, head_bytes(headers))
 
-    def _of_response(self, stream: int, side: Side) -> OpenExchange | None:
-        """Return the exchange that more of a message belongs to; None: it is not known, or over."""
-        opened = self._open.get(stream)
-        if opened is None and side is _SERVER and self.protocol == _HTTP2:
-            if not self._earlier.is_new(stream):
-                return None
-            opened = self._open_exchange(stream, _HTTP2)
-            opened.exchange.response = Response(None, "", Headers(), NO_BODY, [])
-            self._sink.began(opened.exchange)
+    def _earlier(self, stream: int, side: Side) -> OpenExchange | None:
+        """Open an exchange whose head passed before the capture; None: it is none, or is over."""
+        is_one = (
+            side is _SERVER and self.protocol == _HTTP2 and self._earlier_streams.is_new(stream)
+        )
+        if not is_one:
+            return None
+        opened = self._open_exchange(stream, _HTTP2)
+        opened.exchange.response = Response(None, "", Headers(), NO_BODY, [])
+        if self._began is not None:
+            self._began(opened.exchange)
         return opened
 
     def _on_body_data(self, message: messages.BodyData) -> None:
-        opened = self._of_response(message.stream, message.side)
+        stream, side = message.stream, message.side
+        opened = self._open.get(stream) or self._earlier(stream, side)
         if opened is not None:
-            opened.add_body(message.side, message.data, message.missing, self._room)
+            opened.add_body(side, message.data, message.missing, self._room)
 
     def _on_body_in_doubt(self, message: messages.BodyInDoubt) -> None:
         opened = self._open.get(message.stream)
@@ -383,11 +386,12 @@ class ConnectionDecoder:
             opened.in_doubt |= {message.side}
 
     def _on_message_end(self, message: messages.MessageEnd) -> None:
-        opened = self._of_response(message.stream, message.side)
+        stream, side = message.stream, message.side
+        opened = self._open.get(stream) or self._earlier(stream, side)
         if opened is None:
             return
-        size = opened.add_trailers(message.side, message.trailers) if message.trailers else 0
-        if not self._end_message(message.stream, opened, message.side) and size:
+        size = opened.add_trailers(side, message.trailers) if message.trailers else 0
+        if not self._end_message(stream, opened, side) and size:
             self._count_head(opened, size)
 
     def _on_aborted(self, message: messages.Aborted) -> None:
