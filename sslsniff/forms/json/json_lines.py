@@ -8,7 +8,6 @@ import orjson
 
 from sslsniff.core.model import (
     Address,
-    Body,
     Chunk,
     Connection,
     Direction,
