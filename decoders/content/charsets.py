@@ -3,8 +3,11 @@
 import codecs
 import re
 from collections.abc import Iterable
+from typing import NamedTuple
 
-from sslsniff.decoders.messages import Header
+from sslsniff.decoders.messages import Header, Headers, cached_in_headers
+
+_UTF8 = "utf-8"
 
 # Codecs that a charset parameter may name; Python has more which are no charsets.
 _CHARSET = re.compile(
@@ -18,6 +21,7 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+_MARKS = tuple(mark for mark, _ in _BOMS)
 _TEXT_TYPE = re.compile(
     r"\s*(text/|application/(json|xml|javascript|x-www-form-urlencoded)|\S+\+(json|xml)\b)",
     re.IGNORECASE,
@@ -26,39 +30,71 @@ _TEXT_TYPE = re.compile(
 _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 
 
+class Text(NamedTuple):
+    """A text, and the charset that its bytes are in."""
+
+    charset: str
+    text: str
+
+
 def charset(data: bytes, headers: Iterable[Header] = (), *, cut: bool = False) -> str | None:
-    """Return the charset in which ``data`` is text; None if it is not text.
+    """Return the charset in which ``data`` is text; None if it is not text."""
+    found = decoded(data, headers, cut=cut)
+    return None if found is None else found.charset
+
+
+def decoded(data: bytes, headers: Iterable[Header] = (), *, cut: bool = False) -> Text | None:
+    """Return ``data`` as text with its charset; None if it is not text.
 
     A byte order mark counts first (as browsers have it), then the charset parameter, then
     UTF-8 if it is valid, and for a textual media type windows-1252, which the label
     ISO-8859-1 means on the web (WHATWG Encoding section 4.2). ``cut``: the last character of
     ``data`` may be incomplete.
     """
-    for mark, name in _BOMS:
-        if data.startswith(mark):
-            return name
-    media_type = next((v for n, v in headers if n and v and n.lower() == "content-type"), "")
-    named = _CHARSET_PARAMETER.search(media_type or "")
-    if named and _CHARSET.fullmatch(named[1].lower()) and _text(data, named[1], cut) is not None:
-        return named[1].lower()
+    if data.startswith(_MARKS):
+        return _marked(data, cut)
+    media_type = _media_type(headers) if isinstance(headers, Headers) else _first_type(headers)
+    named = _CHARSET_PARAMETER.search(media_type)
+    if named and _CHARSET.fullmatch(named[1].lower()):
+        text = _text(data, named[1], cut)
+        if text is not None:
+            return Text(named[1].lower(), text)
     if _BINARY.search(data):
         return None
-    if _text(data, "utf-8", cut) is not None:
-        return "utf-8"
-    return "cp1252" if _TEXT_TYPE.match(media_type or "") else None
+    text = _text(data, _UTF8, cut)
+    if text is not None:
+        return Text(_UTF8, text)
+    if not _TEXT_TYPE.match(media_type):
+        return None
+    return Text("cp1252", data.decode("cp1252", "replace"))
 
 
 def as_text(data: bytes, headers: Iterable[Header] = (), *, cut: bool = False) -> str | None:
     """Return ``data`` as text, without a ``cut`` last character; None if it is not text."""
-    name = charset(data, headers, cut=cut)
-    if name is None:
-        return None
-    found = _text(data, name, cut)
-    return data.decode(name, "replace") if found is None else found
+    found = decoded(data, headers, cut=cut)
+    return None if found is None else found.text
+
+
+def _marked(data: bytes, cut: bool) -> Text:
+    """Return the text after a byte order mark."""
+    name = next(name for mark, name in _BOMS if data.startswith(mark))
+    text = _text(data, name, cut)
+    return Text(name, data.decode(name, "replace") if text is None else text)
+
+
+def _first_type(headers: Iterable[Header]) -> str:
+    return next((v for n, v in headers if n and v and n.lower() == "content-type"), "")
+
+
+@cached_in_headers
+def _media_type(headers: Headers) -> str:
+    return _first_type(headers)
 
 
 def _text(data: bytes, name: str, cut: bool) -> str | None:
     try:
+        if name == _UTF8 and not cut:
+            return data.decode()  # the usual case: quicker than a decoder
         return codecs.getincrementaldecoder(name)().decode(data, not cut)
     except (LookupError, ValueError):
         return None

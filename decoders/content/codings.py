@@ -138,6 +138,8 @@ def decode(
     max_ratio: int | None = RATIO,
 ) -> Decoded:
     """Undo the codings of a body."""
+    if not codings(headers):  # the usual case
+        return Decoded(data)
     decoder = ContentDecoder(headers, max_bytes=max_bytes, max_ratio=max_ratio)
     decoded = bytearray()  # less memory than a list of pieces, which may be small and many
     for piece in decoder.feed(data):

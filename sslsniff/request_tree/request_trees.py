@@ -241,13 +241,14 @@ class RequestTrees:
             node.members, node.tree_number = exchanges, self._last_number
             node.other_end = node.served.exchange if node.served is not None else None
         self._show(exchanges)
+        self._waiting -= len(nodes)
         for node in nodes:
             node.is_shown = True
             node.exchange = node.other_end = None
             node.members, node.children, node.served = (), None, None
-            self._waiting -= 1
             self._waiting_bytes -= node.held_bytes
-        self._shown += [node for node in nodes if node.may_have_parts]
+            if node.may_have_parts:
+                self._shown.append(node)
 
     def _forget(self, node: TreeNode) -> None:
         if node.role is not Side.SERVER:

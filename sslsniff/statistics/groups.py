@@ -80,18 +80,19 @@ class Group:
         """Add an exchange."""
         self.count += 1
         self.still_open += outcome.is_open
-        self.errors += outcome.is_failed
+        self.errors += (is_failed := outcome.is_failed)
         self._count_status(outcome.status_class, 1)
         self.request_bytes += outcome.request_bytes
         self.response_bytes += outcome.response_bytes
         self.missing_bytes += outcome.missing_bytes
-        if outcome.first_byte_ns is not None:
-            self.first_byte.add(outcome.first_byte_ns)
-        if outcome.duration_ns is not None:
-            self.total.add(outcome.duration_ns)
+        first_byte_ns, duration_ns = outcome.first_byte_ns, outcome.duration_ns
+        if first_byte_ns is not None:
+            self.first_byte.add(first_byte_ns)
+        if duration_ns is not None:
+            self.total.add(duration_ns)
         if outcome.call is not None:
-            self.models.add(outcome.call, outcome.duration_ns or 0)
-        self._add_time(outcome)
+            self.models.add(outcome.call, duration_ns or 0)
+        self._add_time(outcome, is_failed=is_failed)
 
     def add_raw_path(self, outcome: Outcome) -> bool:
         """Add an exchange to its raw path; return whether that is new."""
@@ -124,11 +125,11 @@ class Group:
             self.raw_paths.setdefault(name, RawPath(name)).merge(path)
         return len(self.raw_paths) - before
 
-    def _add_time(self, outcome: Outcome) -> None:
+    def _add_time(self, outcome: Outcome, *, is_failed: bool) -> None:
         if self.presence is not None:
             self.presence.add(outcome.time_ns, outcome.duration_ns)
         if self.line is not None:
-            self.line.add(outcome.time_ns, outcome.duration_ns, is_failed=outcome.is_failed)
+            self.line.add(outcome.time_ns, outcome.duration_ns, is_failed=is_failed)
 
     def _count_status(self, status: str, count: int) -> None:
         self.statuses[status] = self.statuses.get(status, 0) + count
@@ -145,8 +146,8 @@ class LineGroup(Group):
     def add(self, outcome: Outcome) -> None:
         """Add an exchange."""
         self.count += 1
-        self.errors += outcome.is_failed
-        self._add_time(outcome)
+        self.errors += (is_failed := outcome.is_failed)
+        self._add_time(outcome, is_failed=is_failed)
 
 
 _SUMS = (
@@ -230,9 +231,9 @@ class Groups:
     def add(self, outcome: Outcome) -> None:
         """Add an exchange."""
         start_ns = outcome.time_ns
-        spans = (outcome.duration_ns or 0, outcome.first_byte_ns or 0)
         if start_ns:  # else it is not known
-            self._widen(start_ns, start_ns + max(spans))
+            last_ns = start_ns + max(outcome.duration_ns or 0, outcome.first_byte_ns or 0)
+            self._widen(start_ns, last_ns)
         group = self._group(self._key_of(outcome))
         group.add(outcome)
         if self._has_paths and group.line is not None and group.add_raw_path(outcome):
@@ -327,7 +328,8 @@ class Groups:
     def _widen(self, first_ns: int, last_ns: int) -> None:
         if self._first_ns is None or first_ns < self._first_ns:
             self._first_ns = first_ns
-        self._last_ns = max(self._last_ns, last_ns)
+        if last_ns > self._last_ns:
+            self._last_ns = last_ns
 
 
 def _order(group: Group) -> list[tuple[int, str | int]]:

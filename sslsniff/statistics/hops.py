@@ -5,7 +5,7 @@ its client and one with its upstream, at the application the latter, too. Where 
 exchanges of both sides, all groups are by process and side as well.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from sslsniff.decoders.messages import Side
@@ -34,10 +34,8 @@ class HopGroups:
         self._new = partial(Groups, most_lines=most_lines, has_raw_paths=has_raw_paths)
         self._most = most
         self._groups = self._new((*by, *HOP_KEYS), 2 * most)
-
-    def add(self, outcome: Outcome) -> None:
-        """Add an exchange."""
-        self._groups.add(outcome)
+        self.add: Callable[[Outcome], None] = self._groups.add
+        """Adds an exchange."""
 
     def groups(self) -> Groups:
         """Return the groups: by ``HOP_KEYS``, too, if one of ``by`` alone would have both sides."""

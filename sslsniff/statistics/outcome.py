@@ -17,6 +17,7 @@ from sslsniff.core.statements import (
 )
 from sslsniff.decoders.databases.statement import Statement
 from sslsniff.decoders.json_rpc.rpc_call import RpcCall
+from sslsniff.decoders.messages import Side
 from sslsniff.forms.grpc_calls import call_of
 from sslsniff.forms.text import pieces
 from sslsniff.statistics.model_totals import CallFigures
@@ -35,6 +36,9 @@ _END_NOT_SEEN = (CAPTURE_ENDED, "evicted: ", "over ")
 
 NO_STATUS = "none"
 """The class of exchanges without a status: without a response, or with one that was not seen."""
+
+_ROLES: dict[Side | None, str | None] = {None: None, **{side: side.value for side in Side}}
+"""Looking up the value of a member of an enum takes time."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -107,9 +111,11 @@ class Outcome(NamedTuple):
         request, response = exchange.request, exchange.response
         connection = exchange.connection
         process, server = connection.process, _server(connection)
+        comm = process.comm if process.is_known else None
+        target = request.target if request is not None else None
         error, call, grpc = exchange.error, exchange.model_call, call_of(exchange)
         statement, rpc = exchange.statement, exchange.rpc
-        is_begun = any(each is not None for each in (request, statement, rpc))
+        is_begun = request is not None or statement is not None or rpc is not None
         start_ns = exchange.started_ns if is_begun else None
         end_ns = None if _is_unfinished(error) else exchange.ended_ns
         grpc_status = grpc.status if grpc else None
@@ -125,12 +131,11 @@ class Outcome(NamedTuple):
             duration_ns=pieces.rounded_span_ns(start_ns, end_ns),
             first_byte_ns=pieces.rounded_span_ns(start_ns, exchange.first_byte_ns),
             host=_host(request.host_and_port if request else None) or server,
-            path=_pattern(statement, rpc, process.comm if process.is_known else None, server)
-            or _path(request.target if request else None, exchange.protocol),
+            path=_pattern(statement, rpc, comm, server) or _path(target, exchange.protocol),
             method=_cut(method_of(exchange)),
             status=status,
             protocol=exchange.protocol[:_MOST_CHARACTERS],
-            comm=process.comm if process.is_known else None,
+            comm=comm,
             pid=process.pid if process.is_known else None,
             request_bytes=request.body.size if request else _asked_bytes(rpc),
             response_bytes=response.body.size if response else _answered_bytes(rpc),
@@ -138,20 +143,19 @@ class Outcome(NamedTuple):
             error=_error(
                 error,
                 grpc_status.name if grpc_status and grpc_status.code else None,
-                _first(
-                    rpc and rpc_calls.failure(rpc),
-                    call and call.error,
-                    statement and statement.error,
-                ),
+                (rpc and rpc_calls.failure(rpc))
+                or (call and call.error)
+                or (statement and statement.error)
+                or None,
             ),
             is_open=error == CAPTURE_ENDED,
             model=_cut((call.answered_by or call.model) if call else None),
             call=CallFigures.of(call) if call and call.method is None else None,
             run=call.run.run if call and call.run else None,
-            role=connection.role and connection.role.value,
+            role=_ROLES[connection.role],
             server=server,
             sni=_cut_host(connection.sni),
-            raw_path=_raw_path(request.target if request else None, statement),
+            raw_path=_raw_path(target, statement),
             secret=_secrets(exchange.redacted) if exchange.redacted else None,
         )
 
@@ -238,7 +242,10 @@ class Outcome(NamedTuple):
             error=_error(
                 error,
                 grpc["status_name"] if grpc and grpc["status"] else None,
-                _first(rpc and rpc_calls.failure(rpc), call and call["error"], db and db["error"]),
+                (rpc and rpc_calls.failure(rpc))
+                or (call and call["error"])
+                or (db and db["error"])
+                or None,
             ),
             is_open=error == CAPTURE_ENDED,
             model=_cut((call["response_model"] or call["model"]) if call else None),
@@ -288,11 +295,6 @@ def _asked_bytes(rpc: RpcCall | None) -> int:
 
 def _answered_bytes(rpc: RpcCall | None) -> int:
     return 0 if rpc is None else rpc.response_bytes
-
-
-def _first(*texts: Any) -> str | None:
-    """Return the first text that is there."""
-    return next(filter(None, texts), None)
 
 
 def _secrets(counts: Counts) -> str | None:

@@ -8,7 +8,6 @@ import orjson
 
 from sslsniff.core.model import (
     Address,
-    Body,
     Chunk,
     Connection,
     Direction,
@@ -63,7 +62,8 @@ class JsonSink(JsonSummary):
     ``stalls``: write flow-control stalls, which another sink may want without frames.
     ``calls_of``: returns the objects of the calls that served an exchange, None: they are not
     known. ``names_machine``: lines have the name
-    of the machine also where it is this one.
+    of the machine also where it is this one. ``heads_only``: an exchange has no bodies but their
+    sizes, no model call and no place in a tree.
     Memory: about a kilobyte for each open connection.
     """
 
@@ -79,8 +79,10 @@ class JsonSink(JsonSummary):
         schema: Schema = no_schema,
         calls_of: CallObjects | None = None,
         names_machine: bool = False,
+        heads_only: bool = False,
     ) -> None:
         super().__init__(stream)
+        self._heads_only = heads_only
         self._names_machine = names_machine
         self._chunks = chunks
         self._stalls = stalls
@@ -120,6 +122,7 @@ class JsonSink(JsonSummary):
     def exchange(self, exchange: Exchange) -> None:
         """See ``Sink``."""
         request, response = exchange.request, exchange.response
+        has_all = not self._heads_only
         fields: Object = {
             "duration_ms": pieces.milliseconds_between(exchange.started_ns, exchange.ended_ns),
             "first_byte_ms": pieces.milliseconds_between(
@@ -127,8 +130,8 @@ class JsonSink(JsonSummary):
             ),
             "protocol": exchange.protocol,
             "stream": exchange.stream,
-            "request": _request(request) if request else None,
-            "response": _response(response) if response else None,
+            "request": _request(request, has_body=has_all) if request else None,
+            "response": _response(response, has_body=has_all) if response else None,
             "informational": exchange.informational and [*map(_response, exchange.informational)],
             "missing_bytes": exchange.missing_bytes,
             "error": exchange.error,
@@ -137,7 +140,7 @@ class JsonSink(JsonSummary):
             fields["ending"] = ending_object(exchange, exchange.ending)
         if exchange.place is not None:
             fields["place"] = exchange.place
-        if exchange.tree is not None and exchange.tree.is_known:
+        if has_all and exchange.tree is not None and exchange.tree.is_known:
             fields |= _tree_object(exchange.tree)
         if exchange.warnings:
             fields["warnings"] = exchange.warnings
@@ -148,7 +151,7 @@ class JsonSink(JsonSummary):
         call = call_of(exchange)
         if call is not None:
             fields["grpc"] = call_object(call)
-        if exchange.model_call is not None:
+        if has_all and exchange.model_call is not None:
             fields["llm"] = llm_object(exchange.model_call, exchange.started_ns)
         if exchange.statement is not None:
             fields["db"] = db_object(exchange.statement)
@@ -338,12 +341,12 @@ def shown_headers(headers: Headers) -> tuple[orjson.Fragment | Headers, bool]:
         return headers, is_coded
 
 
-def _body(body: Body, headers: Headers, is_coded: bool) -> Object | orjson.Fragment:
-    if not (is_coded or body.size or body.data):
+def _body(data: bytes, size: int, headers: Headers, is_coded: bool) -> Object | orjson.Fragment:
+    if not (is_coded or size or data):
         return _NO_BODY
-    fields = pieces.bytes_object(body.data, body.size)
+    fields = pieces.bytes_object(data, size)
     if is_coded:
-        decoded = codings.decode(body.data, headers)
+        decoded = codings.decode(data, headers)
         if decoded.data or decoded.error is None:
             shown = fields["decoded"] = pieces.bytes_object(decoded.data, len(decoded.data))
             if not decoded.complete:
@@ -351,8 +354,8 @@ def _body(body: Body, headers: Headers, is_coded: bool) -> Object | orjson.Fragm
     return fields
 
 
-def _request(request: Request) -> Object:
-    headers = request.headers
+def _request(request: Request, *, has_body: bool) -> Object:
+    headers, body = request.headers, request.body
     shown, is_coded = shown_headers(headers)
     return {
         "method": request.method,
@@ -361,18 +364,18 @@ def _request(request: Request) -> Object:
         "target": request.target,
         "url": request.url,
         "headers": shown,
-        "body": _body(request.body, headers, is_coded),
+        "body": _body(body.data if has_body else b"", body.size, headers, is_coded),
         "trailers": request.trailers,
     }
 
 
-def _response(response: Response) -> Object:
-    headers = response.headers
+def _response(response: Response, *, has_body: bool = True) -> Object:
+    headers, body = response.headers, response.body
     shown, is_coded = shown_headers(headers)
     return {
         "status": response.status,
         "reason": response.reason,
         "headers": shown,
-        "body": _body(response.body, headers, is_coded),
+        "body": _body(body.data if has_body else b"", body.size, headers, is_coded),
         "trailers": response.trailers,
     }

@@ -42,20 +42,14 @@ class Details:
     def __init__(self, body_bytes: int) -> None:
         self._body_bytes = body_bytes
         self._line = io.BytesIO()
-        self._json = JsonSink(self._line)
+        self._json = JsonSink(self._line, heads_only=True)
 
     def head(self, exchange: Exchange) -> bytes:
         """Return the line of ``exchange`` without bodies and without its end."""
-        bare = replace(
-            exchange,
-            request=exchange.request and _without_body(exchange.request),
-            response=exchange.response and _without_body(exchange.response),
-            model_call=None,
-            tree=None,  # the order of rows says it
-            rpc=exchange.rpc and _short_rpc(exchange.rpc),
-        )
-        line = self._encoded(bare)
-        return line if len(line) <= _MOST_HEAD_BYTES else self._encoded(_shortened(bare))
+        if exchange.rpc is not None:
+            exchange = replace(exchange, rpc=_short_rpc(exchange.rpc))
+        line = self._encoded(exchange)
+        return line if len(line) <= _MOST_HEAD_BYTES else self._encoded(_shortened(exchange))
 
     def forget(self, exchange_connection: Any, time_ns: int) -> None:
         """Free what is stored for a connection that ended."""
@@ -115,10 +109,6 @@ def _short_rpc(call: RpcCall) -> RpcCall:
         name=call.name and cut(call.name, _VALUE_CHARACTERS),
         method=cut(call.method, _VALUE_CHARACTERS),
     )
-
-
-def _without_body(message: Any) -> Any:
-    return replace(message, body=Body(message.body.size, b"", message.body.missing))
 
 
 def _shortened(exchange: Exchange) -> Exchange:
