@@ -14,7 +14,7 @@ users stay for some time, and load comes in waves. So the logarithm of the chanc
 dispersion of these slices: see ``level_shifts.less_by_dispersion``.
 
 **What chance does not explain, and is no news either.** What runs once and is over, such as a start
-or a job, is in one part of every capture that it is in. It is not said if it lasts for less than a
+or a job, is in one part of every capture that it is in. It is not said if it lasts for less than an
 eighth of the capture. What comes from time to time, such as a job of every minute, has gaps: the
 part without it must be longer than twice the longest of them, and than twice the longest exchange,
 which is counted when it ends. docs/statistics.md has what was measured.
