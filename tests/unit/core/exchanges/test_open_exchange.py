@@ -5,8 +5,8 @@ import tracemalloc
 
 import pytest
 
-from sslsniff.core.exchanges.connection_decoder import MOST_OPEN
 from sslsniff.core.exchanges.open_exchange import MOST_EXTRA_BYTES, list_bytes
+from sslsniff.core.exchanges.open_exchanges import MOST_OPEN
 from sslsniff.core.model import Direction
 from sslsniff.decoders.messages import Headers
 from tests.unit.core.exchanges.wire import READ, REQUEST, RESPONSE, WRITE, Wire
