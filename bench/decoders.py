@@ -17,7 +17,8 @@ from h2.config import H2Configuration
 from hpack import Encoder
 
 from bench.rows import Row
-from sslsniff.core.model import Address, Chunk, Connection, Direction, Process
+from sslsniff.core.model import Address, Chunk, Connection, Direction
+from sslsniff.core.process import Process
 from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.messages import MessageEnd, ResponseHead, Side
 from sslsniff.outputs.pcap.capture_writer import PcapSink

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
         Connection,
         Direction,
         Exchange,
-        Process,
         Request,
         Response,
     )
+    from sslsniff.core.process import Process
     from sslsniff.decoders.messages import Side
     from sslsniff.library import decode
 

@@ -7,7 +7,7 @@ container, too, though nothing of it is left in /proc.
 from collections.abc import Callable
 
 from sslsniff.core.events import CgroupMade, Exited, HandshakeEnded, Opened, Record, TlsSocket
-from sslsniff.core.model import Container
+from sslsniff.core.process import Container
 from sslsniff.kernel.containers import cgroup_tree, runtimes
 from sslsniff.kernel.containers.cgroup_filter import CgroupFilter
 from sslsniff.kernel.containers.container_names import ContainerNames

@@ -6,13 +6,11 @@ first. The library knows of alerts: close_notify, which says that all was sent (
 wrongly, it is unknown: a program may mark one as sent without sending it (SSL_set_quiet_shutdown).
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from sslsniff.core.handshakes import SocketEnding, alert_name
+from sslsniff.core.process import Process
 from sslsniff.decoders.messages import Side
-
-if TYPE_CHECKING:
-    from sslsniff.core.model import Process  # which imports this module
 
 _BY_PROCESS = (SocketEnding.CLOSED, SocketEnding.RESET)
 BY_PEER = (SocketEnding.PEER_CLOSED, SocketEnding.PEER_RESET, SocketEnding.TIMED_OUT)
@@ -126,4 +124,4 @@ class ExchangeEnding(NamedTuple):
     received_bytes: int
     announced_bytes: int | None
     connection: ConnectionEnding | None
-    peer_process: "Process | None" = None
+    peer_process: Process | None = None

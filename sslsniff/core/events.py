@@ -7,7 +7,8 @@ from typing import NamedTuple
 from sslsniff.core.endings import ConnectionEnding
 from sslsniff.core.handshakes import HandshakeFacts, SocketEnding
 from sslsniff.core.losses import LossCause
-from sslsniff.core.model import Address, Container, Direction, Peer
+from sslsniff.core.model import Address, Direction, Peer
+from sslsniff.core.process import Container
 from sslsniff.core.redacted import PlacedCounts
 from sslsniff.decoders.messages import Side
 

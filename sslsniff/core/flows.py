@@ -63,7 +63,8 @@ from sslsniff.core import events
 from sslsniff.core.fast_path import Consumer, FastPath
 from sslsniff.core.handshakes import explain, implied_role
 from sslsniff.core.losses import LossCause
-from sslsniff.core.model import Chunk, Connection, Direction, Handshake, Process
+from sslsniff.core.model import Chunk, Connection, Direction, Handshake
+from sslsniff.core.process import Process
 from sslsniff.core.roles import Roles
 
 

@@ -1,6 +1,7 @@
 """Says whether an address means the same to two processes."""
 
-from sslsniff.core.model import Address, Process
+from sslsniff.core.model import Address
+from sslsniff.core.process import Process
 
 
 def is_one_network(one: Process, other: Process, address: Address) -> bool:

@@ -35,8 +35,6 @@ _PIECES = re.compile(
 )
 _NAME_QUOTES = {"postgresql": "quoted", "mysql": "back_quoted"}
 _BLANK = "?"
-_TIMES = ("idle", "transaction", "transaction_idle")
-"""Fields of a statement that are times."""
 
 
 def db_object(statement: Statement) -> Object:
@@ -54,7 +52,9 @@ def db_object(statement: Statement) -> Object:
         "database": statement.database,
         "user": statement.user,
         "prepared": statement.prepared,
-        **{f"{name}_ms": _milliseconds(getattr(statement, f"{name}_ns")) for name in _TIMES},
+        "idle_ms": _milliseconds(statement.idle_ns),
+        "transaction_ms": _milliseconds(statement.transaction_ns),
+        "transaction_idle_ms": _milliseconds(statement.transaction_idle_ns),
     }
     if text is not None and len(text.encode(errors="replace")) < statement.size:
         shown["truncated"] = True
@@ -67,14 +67,18 @@ def statement_of(shown: Object) -> Statement:
     statement = Statement(shown["system"], **{name: shown[name] for name in names})
     # Lines of older releases have none of these.
     statement.prepared = shown.get("prepared")
-    for name in _TIMES:
-        span_ms = shown.get(f"{name}_ms")
-        setattr(statement, f"{name}_ns", None if span_ms is None else round(span_ms * 1000) * 1000)
+    statement.idle_ns = _nanoseconds(shown.get("idle_ms"))
+    statement.transaction_ns = _nanoseconds(shown.get("transaction_ms"))
+    statement.transaction_idle_ns = _nanoseconds(shown.get("transaction_idle_ms"))
     return statement
 
 
 def _milliseconds(span_ns: int | None) -> float | None:
     return None if span_ns is None else (span_ns + 500) // 1000 / 1000
+
+
+def _nanoseconds(span_ms: float | None) -> int | None:
+    return None if span_ms is None else round(span_ms * 1000) * 1000
 
 
 def method_of(exchange: Exchange) -> str | None:

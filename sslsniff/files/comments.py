@@ -15,7 +15,8 @@ from sslsniff.core.endings import ConnectionEnding
 from sslsniff.core.errors import counted
 from sslsniff.core.handshakes import SocketEnding
 from sslsniff.core.losses import LossCause
-from sslsniff.core.model import Connection, Container, Direction, Peer, Process
+from sslsniff.core.model import Connection, Direction, Peer
+from sslsniff.core.process import Container, Process
 from sslsniff.core.redacted import (
     MOST_SECRETS,
     NO_MESSAGE,

@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from typing import AnyStr
 
 from sslsniff.core.errors import FilterError
-from sslsniff.core.model import Address, Exchange, Process, Request, Response
+from sslsniff.core.model import Address, Exchange, Request, Response
+from sslsniff.core.process import Process
 from sslsniff.core.rpc_calls import shown_call
 from sslsniff.core.statements import method_of
 from sslsniff.decoders.content import codings

@@ -14,7 +14,8 @@ from sslsniff.core.errors import counted
 from sslsniff.core.events import IsOver, never
 from sslsniff.core.fast_path import FastPath
 from sslsniff.core.losses import Loss, LossCause
-from sslsniff.core.model import NotProbed, Process
+from sslsniff.core.model import NotProbed
+from sslsniff.core.process import Process
 from sslsniff.core.ring_records import Records
 from sslsniff.kernel.memory.ring_set import RingSet
 from sslsniff.kernel.memory.shared_ring import CUTS

@@ -13,7 +13,8 @@ from sslsniff.analysis.file_analyzer import FileAnalyzer
 from sslsniff.capture import survey
 from sslsniff.core.errors import NO_TIME
 from sslsniff.core.events import IsOver
-from sslsniff.core.model import NotProbed, Process
+from sslsniff.core.model import NotProbed
+from sslsniff.core.process import Process
 from sslsniff.kernel import privileges, procfs
 from sslsniff.kernel.memory.shared_ring import MEMORY_NAME
 from sslsniff.matching.probe_set import Attachment, ProbedLibrary, ReturnStyle, Unprobed

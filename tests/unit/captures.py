@@ -17,7 +17,8 @@ import h2.events
 from sslsniff.core import events
 from sslsniff.core.flows import Flows
 from sslsniff.core.losses import LossCause
-from sslsniff.core.model import Address, Chunk, Connection, Direction, Process
+from sslsniff.core.model import Address, Chunk, Connection, Direction
+from sslsniff.core.process import Process
 from sslsniff.core.roles import Roles
 from sslsniff.decoders.messages import Side
 from sslsniff.files.pcap import FileSeries

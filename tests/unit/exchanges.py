@@ -1,6 +1,7 @@
 """Exchanges made by hand."""
 
-from sslsniff.core.model import Address, Body, Connection, Exchange, Process, Request, Response
+from sslsniff.core.model import Address, Body, Connection, Exchange, Request, Response
+from sslsniff.core.process import Process
 from sslsniff.decoders.messages import Header, Headers, Side
 
 START_NS = 1_700_000_000_123_456_000

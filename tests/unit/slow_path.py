@@ -4,7 +4,8 @@ import heapq
 import random
 from pathlib import Path
 
-from sslsniff.core.model import Connection, Process
+from sslsniff.core.model import Connection
+from sslsniff.core.process import Process
 from sslsniff.decoders.messages import Side
 from tests.unit.captures import READ, WRITE, Taker
 

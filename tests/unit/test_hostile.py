@@ -15,7 +15,7 @@ import pytest
 
 from sslsniff.cli.main import main
 from sslsniff.core.escaping import escape_lines
-from sslsniff.core.model import Process
+from sslsniff.core.process import Process
 from sslsniff.decoders.http2.frames import PREFACE
 from tests.unit.captures import READ, RESPONSE, WRITE, Step, Taker
 

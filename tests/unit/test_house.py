@@ -78,6 +78,8 @@ def test_no_modules_import_each_other() -> None:
         for name in ready:
             del imports[name]
         imports = {name: needed - {*ready} for name, needed in imports.items()}
+    while unused := imports.keys() - {each for needed in imports.values() for each in needed}:
+        imports = {name: needed for name, needed in imports.items() if name not in unused}
     assert imports == {}
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from sslsniff.capture.scope import Scope
 from sslsniff.core.errors import TargetError
-from sslsniff.core.model import NotProbed, Process
+from sslsniff.core.model import NotProbed
+from sslsniff.core.process import Process
 from sslsniff.kernel import procfs
 from sslsniff.kernel.file_identity import Identity, identify
 from sslsniff.matching.probe_set import Unprobed

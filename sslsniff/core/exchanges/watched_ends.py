@@ -8,8 +8,9 @@ from collections import deque
 from dataclasses import dataclass
 from itertools import islice
 
-from sslsniff.core.model import Address, Connection, Process
+from sslsniff.core.model import Address, Connection
 from sslsniff.core.networks import is_one_network
+from sslsniff.core.process import Process
 
 _MOST_CLOSED = 1024
 """Closed connections that are remembered: the side that closes is often seen first."""

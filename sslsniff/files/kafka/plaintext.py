@@ -8,7 +8,8 @@ from google.protobuf.message import DecodeError
 from sslsniff.core.escaping import encodable
 from sslsniff.core.events import Addresses, Closed, Data, Ended, Event, Opened
 from sslsniff.core.losses import LossCause
-from sslsniff.core.model import Address, Connection, Container, Direction
+from sslsniff.core.model import Address, Connection, Direction
+from sslsniff.core.process import Container
 from sslsniff.decoders.messages import Side
 from sslsniff.files.kafka.schema import Plaintext
 

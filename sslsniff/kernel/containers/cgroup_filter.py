@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from sslsniff.core.errors import TargetError
-from sslsniff.core.model import Container
+from sslsniff.core.process import Container
 from sslsniff.kernel.containers import cgroup_tree, runtimes
 from sslsniff.kernel.containers.container_names import ContainerNames
 

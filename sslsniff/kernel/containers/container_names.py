@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sslsniff.core.model import Container
+from sslsniff.core.process import Container
 from sslsniff.kernel.regular_files import open_regular
 
 _MOST_BYTES = 1 << 20  # parsed, a file that a user made up takes 30 MB at most

@@ -8,7 +8,7 @@ container: ``libpod-conmon-ID.scope``, ``crio-conmon-ID.scope``, ``lxc.monitor.N
 import re
 from typing import NamedTuple
 
-from sslsniff.core.model import Container
+from sslsniff.core.process import Container
 
 _ID = r"(?P<id>[0-9a-f]{64})"
 _BUILD = r"(?P<id>[0-9a-z]{25})"

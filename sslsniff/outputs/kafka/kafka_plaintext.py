@@ -5,7 +5,8 @@ from typing import Any
 
 from sslsniff.core.fast_path import Consumer
 from sslsniff.core.losses import LossCause
-from sslsniff.core.model import Chunk, Connection, Direction, this_machine
+from sslsniff.core.model import Chunk, Connection, Direction
+from sslsniff.core.process import this_machine
 from sslsniff.core.sink import DeliveryCount, Sink
 from sslsniff.files.kafka import plaintext
 from sslsniff.files.kafka.schema import Plaintext

@@ -18,7 +18,8 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from opentelemetry.trace.status import Status, StatusCode
 
 import sslsniff
-from sslsniff.core.model import Container, Exchange, InnerMessage, Process, this_machine
+from sslsniff.core.model import Exchange, InnerMessage
+from sslsniff.core.process import Container, Process, this_machine
 from sslsniff.decoders.messages import Side, StreamMessage
 from sslsniff.forms.text import pieces
 from sslsniff.outputs.otlp.span_attributes import (

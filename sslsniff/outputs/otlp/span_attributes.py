@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from sslsniff.core.escaping import encodable
-from sslsniff.core.model import Address, Exchange, Process, Request, Response
+from sslsniff.core.model import Address, Exchange, Request, Response
+from sslsniff.core.process import Process
 from sslsniff.core.statements import without_literals
 from sslsniff.decoders.messages import Side
 from sslsniff.forms.grpc_calls import call_of

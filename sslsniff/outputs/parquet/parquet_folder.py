@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sslsniff.core.errors import OutputError
-from sslsniff.core.model import Exchange, this_machine
+from sslsniff.core.model import Exchange
+from sslsniff.core.process import this_machine
 from sslsniff.core.sink import Sink
 from sslsniff.forms.exchange_columns import ColumnKind, TableColumn, exchange_columns
 from sslsniff.outputs.parquet.folders import TableFolder

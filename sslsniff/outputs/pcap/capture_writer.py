@@ -13,7 +13,8 @@ from typing import BinaryIO
 
 from sslsniff.core.errors import counted
 from sslsniff.core.fast_path import Consumer
-from sslsniff.core.model import Address, Chunk, Connection, Direction, Process, assumed_role
+from sslsniff.core.model import Address, Chunk, Connection, Direction, assumed_role
+from sslsniff.core.process import Process
 from sslsniff.core.sink import Sink, Summary
 from sslsniff.decoders.messages import Side
 from sslsniff.files.pcap import FileSeries, PacketWriter, PcapWriter

@@ -11,16 +11,8 @@ from typing import Any
 
 import orjson
 
-from sslsniff.core.model import (
-    Address,
-    Body,
-    Connection,
-    Container,
-    Exchange,
-    Process,
-    Request,
-    Response,
-)
+from sslsniff.core.model import Address, Body, Connection, Exchange, Request, Response
+from sslsniff.core.process import Container, Process
 from sslsniff.core.redacted import counts_of
 from sslsniff.core.rpc_calls import rpc_of
 from sslsniff.core.statements import statement_of

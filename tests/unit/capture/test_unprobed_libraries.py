@@ -11,7 +11,7 @@ import pytest
 
 from sslsniff.capture.scope import Scope
 from sslsniff.capture.unseen.unprobed_libraries import UnprobedLibraries
-from sslsniff.core.model import Process
+from sslsniff.core.process import Process
 from sslsniff.kernel import procfs
 from sslsniff.kernel.file_identity import identify
 from sslsniff.matching.probe_set import Unprobed

@@ -5,7 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from sslsniff.core.model import Address, Connection, Process
+from sslsniff.core.model import Address, Connection
+from sslsniff.core.process import Process
 from sslsniff.decoders.messages import Side
 from tests.unit.captures import READ, WRITE, Taker
 from tests.unit.core.exchanges.test_other_ends import EXECUTED, JOINED, KNOWN, PREPARED

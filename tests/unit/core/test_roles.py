@@ -2,7 +2,8 @@
 
 import pytest
 
-from sslsniff.core.model import Chunk, Connection, Direction, Process
+from sslsniff.core.model import Chunk, Connection, Direction
+from sslsniff.core.process import Process
 from sslsniff.core.roles import MOST_CHUNKS, Roles
 from sslsniff.decoders.messages import Side
 

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sslsniff.core.losses import LossCause
-from sslsniff.core.model import Container, Direction
+from sslsniff.core.model import Direction
+from sslsniff.core.process import Container
 from sslsniff.core.redacted import PlacedCounts, RedactedSecret
 from sslsniff.decoders.messages import Side
 from sslsniff.files.comments import GOES_ON, MADE_UP, Blanked, Described, Lost, parse

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from sslsniff.core.errors import CaptureFileError
 from sslsniff.core.events import Addresses, Closed, Data, Ended, Opened
 from sslsniff.core.losses import LossCause
-from sslsniff.core.model import Address, Connection, Direction, Process
+from sslsniff.core.model import Address, Connection, Direction
+from sslsniff.core.process import Process
 from sslsniff.decoders.messages import Side
 from sslsniff.files.replay import ReplaySource
 from tests.unit.captures import (

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sslsniff.core.errors import FilterError
-from sslsniff.core.model import Body, Container, Exchange
+from sslsniff.core.model import Body, Exchange
+from sslsniff.core.process import Container
 from sslsniff.decoders.inner.models.model_call import ModelCall
 from sslsniff.filters.filters import OPERATORS, parse
 from sslsniff.forms.json.json_lines import JsonSink

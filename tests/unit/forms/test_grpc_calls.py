@@ -2,7 +2,8 @@
 
 import pytest
 
-from sslsniff.core.model import NO_BODY, Connection, Exchange, Process, Response
+from sslsniff.core.model import NO_BODY, Connection, Exchange, Response
+from sslsniff.core.process import Process
 from sslsniff.decoders.inner.grpc import Status
 from sslsniff.decoders.messages import Header, Headers
 from sslsniff.forms.grpc_calls import GrpcCall, call_of

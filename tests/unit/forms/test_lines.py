@@ -20,10 +20,10 @@ from sslsniff.core.model import (
     Direction,
     Exchange,
     InnerMessage,
-    Process,
     Request,
     Response,
 )
+from sslsniff.core.process import Process
 from sslsniff.decoders.messages import Headers, Side, Undecoded, WebSocketMessage
 from sslsniff.forms.text.cutting import cut_end, cut_middle
 from sslsniff.forms.text.lines import Lines

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from sslsniff.core.model import Exchange, Process
+from sslsniff.core.model import Exchange
+from sslsniff.core.process import Process
 from sslsniff.decoders.inner.models.model_call import ModelCall, RunPlace, ToolCall, Turn
 from sslsniff.decoders.messages import Side
 from sslsniff.model_calls.run_places import RunPlaces

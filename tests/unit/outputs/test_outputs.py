@@ -21,10 +21,10 @@ from sslsniff.core.model import (
     Exchange,
     Handshake,
     NotProbed,
-    Process,
     Request,
     Response,
 )
+from sslsniff.core.process import Process
 from sslsniff.core.sink import HandshakeCounts, Sink, Summary
 from sslsniff.decoders.messages import Frame, Headers, Side, Undecoded
 from sslsniff.forms.json.json_lines import JsonSink

@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from sslsniff.core.model import Chunk, Connection, Direction, Process
+from sslsniff.core.model import Chunk, Connection, Direction
+from sslsniff.core.process import Process
 from sslsniff.decoders.http2.frames import CONTINUATION, HEADERS, PING, PREFACE, SETTINGS
 from sslsniff.decoders.messages import Side
 from sslsniff.redaction import redactor

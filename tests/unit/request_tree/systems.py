@@ -3,7 +3,8 @@
 import itertools
 from collections.abc import Iterable
 
-from sslsniff.core.model import Address, Connection, Container, Exchange, Process, Request, Response
+from sslsniff.core.model import Address, Connection, Exchange, Request, Response
+from sslsniff.core.process import Container, Process
 from sslsniff.core.sink import TreeCounts
 from sslsniff.decoders.databases.statement import Statement
 from sslsniff.decoders.messages import Header, Headers, Side

@@ -4,7 +4,8 @@ import pytest
 
 from sslsniff.core.events import Data
 from sslsniff.core.losses import LossCause
-from sslsniff.core.model import Address, Container, Direction, Exchange
+from sslsniff.core.model import Address, Direction, Exchange
+from sslsniff.core.process import Container
 from sslsniff.decoders.messages import Side
 from sslsniff.request_tree import request_trees
 from sslsniff.request_tree.request_trees import RequestTrees

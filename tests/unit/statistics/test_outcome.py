@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslsniff.core.model import Address, Body, Connection, Exchange, Process, Request, Response
+from sslsniff.core.model import Address, Body, Connection, Exchange, Request, Response
+from sslsniff.core.process import Process
 from sslsniff.decoders.inner.models.model_call import ModelCall, TokenUsage
 from sslsniff.decoders.messages import Headers, Side
 from sslsniff.forms.json.json_lines import JsonSink

@@ -15,7 +15,8 @@ import zstandard
 from hpack import Encoder
 
 from sslsniff.core.exchanges.exchange_builder import ExchangeBuilder
-from sslsniff.core.model import Chunk, Connection, Direction, Process
+from sslsniff.core.model import Chunk, Connection, Direction
+from sslsniff.core.process import Process
 from sslsniff.core.sink import Sink
 from sslsniff.decoders.http2.frames import CONTINUATION, HEADERS, SETTINGS
 from sslsniff.decoders.messages import Side

@@ -2,7 +2,8 @@
 
 from sslsniff.core.exchanges.earlier_streams import EarlierStreams
 from sslsniff.core.losses import LossCause
-from sslsniff.core.model import Connection, Process
+from sslsniff.core.model import Connection
+from sslsniff.core.process import Process
 
 
 def connection(*, from_start: bool = False) -> Connection:

@@ -9,7 +9,8 @@ from typing import Any, TextIO
 import pytest
 
 from sslsniff.core.exchanges.exchange_builder import ExchangeBuilder
-from sslsniff.core.model import Chunk, Connection, Direction, Process
+from sslsniff.core.model import Chunk, Connection, Direction
+from sslsniff.core.process import Process
 from sslsniff.core.sink import FlowControlStall, Sink
 from sslsniff.decoders.http2 import frames as f
 from sslsniff.decoders.http2.frames import PREFACE

@@ -9,7 +9,8 @@ from types import ModuleType
 import pytest
 
 from sslsniff.core.exchanges.exchange_builder import ExchangeBuilder
-from sslsniff.core.model import Chunk, Connection, Direction, Process
+from sslsniff.core.model import Chunk, Connection, Direction
+from sslsniff.core.process import Process
 from sslsniff.decoders.http1 import known_heads
 from sslsniff.decoders.http2 import heads
 from sslsniff.decoders.messages import Side

@@ -10,7 +10,8 @@ from sslsniff.core.exchanges import watched_ends
 from sslsniff.core.exchanges.exchange_builder import ExchangeBuilder
 from sslsniff.core.exchanges.watched_ends import WatchedEnds
 from sslsniff.core.handshakes import SocketEnding
-from sslsniff.core.model import Chunk, Connection, Container, Direction, Exchange, Process
+from sslsniff.core.model import Chunk, Connection, Direction, Exchange
+from sslsniff.core.process import Container, Process
 from sslsniff.core.sink import Sink
 from sslsniff.decoders.messages import Side
 from sslsniff.forms.endings import ending_object, failure

@@ -2,7 +2,8 @@
 
 from sslsniff.core.exchanges.exchange_builder import ExchangeBuilder
 from sslsniff.core.losses import LossCause
-from sslsniff.core.model import Chunk, Connection, Direction, Exchange, Process
+from sslsniff.core.model import Chunk, Connection, Direction, Exchange
+from sslsniff.core.process import Process
 from sslsniff.core.roles import Roles
 from sslsniff.core.sink import Sink, Summary
 from sslsniff.decoders.messages import Frame, Side, Undecoded

@@ -5,7 +5,8 @@ from typing import NamedTuple
 import pytest
 
 from sslsniff.core.events import BytesPassed
-from sslsniff.core.model import Connection, Direction, Exchange, Process
+from sslsniff.core.model import Connection, Direction, Exchange
+from sslsniff.core.process import Process
 from sslsniff.decoders.messages import Side
 from sslsniff.fetching.trace_places import Place, PlaceKind
 from sslsniff.functions.calls import served_calls

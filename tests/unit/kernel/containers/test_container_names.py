@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sslsniff.core.model import Container
+from sslsniff.core.process import Container
 from sslsniff.kernel.containers import container_names
 from sslsniff.kernel.containers.container_names import ContainerNames
 from tests.unit.kernel.containers import runtime_files as files

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslsniff.core.model import Container
+from sslsniff.core.process import Container
 from sslsniff.kernel.containers import cgroup_tree
 from sslsniff.kernel.containers.runtimes import containers, describe
 

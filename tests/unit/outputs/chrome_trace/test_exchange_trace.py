@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from sslsniff.cli.main import main
-from sslsniff.core.model import Connection, Exchange, Process, Request, Response
+from sslsniff.core.model import Connection, Exchange, Request, Response
+from sslsniff.core.process import Process
 from sslsniff.decoders.messages import Headers, Side
 from sslsniff.fetching.trace_places import Place, PlaceKind
 from sslsniff.functions.outputs.traced_call import TracedCall

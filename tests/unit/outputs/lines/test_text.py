@@ -2,7 +2,8 @@
 
 import pytest
 
-from sslsniff.core.model import Address, Connection, Container, Process, Request
+from sslsniff.core.model import Address, Connection, Request
+from sslsniff.core.process import Container, Process
 from sslsniff.decoders.messages import Headers
 from sslsniff.forms.text import pieces
 

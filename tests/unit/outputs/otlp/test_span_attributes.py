@@ -16,7 +16,8 @@ from opentelemetry.semconv._incubating import attributes as incubating
 from opentelemetry.semconv._incubating import metrics as incubating_metrics
 from opentelemetry.trace import SpanKind, StatusCode
 
-from sslsniff.core.model import Container, Exchange
+from sslsniff.core.model import Exchange
+from sslsniff.core.process import Container
 from sslsniff.decoders.databases.statement import Statement
 from sslsniff.decoders.inner.models.model_call import ModelCall, TokenUsage
 from sslsniff.decoders.messages import Header, Side

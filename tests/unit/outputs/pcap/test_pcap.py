@@ -10,7 +10,7 @@ from scapy.layers.inet import IP, TCP
 from scapy.layers.inet6 import IPv6
 from scapy.utils import PcapNgReader, PcapReader
 
-from sslsniff.core.model import Process
+from sslsniff.core.process import Process
 from sslsniff.decoders.messages import Side
 from tests.unit.captures import (
     BIG,

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from sslsniff.core.model import Process
+from sslsniff.core.process import Process
 from tests.unit.captures import READ, WRITE, Step, Taker
 
 ATTACKS = (

@@ -7,7 +7,8 @@ from pathlib import Path
 import h2.config
 import h2.connection
 
-from sslsniff.core.model import Connection, Process
+from sslsniff.core.model import Connection
+from sslsniff.core.process import Process
 from tests.unit.captures import READ, WRITE, Taker
 
 EXCHANGES = 10_000

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from sslsniff.core.handshakes import UNUSED, HandshakeEnd, HandshakeFacts
-from sslsniff.core.model import Address, Connection, Handshake, Process
+from sslsniff.core.model import Address, Connection, Handshake
+from sslsniff.core.process import Process
 from sslsniff.core.sink import Summary
 from sslsniff.decoders.messages import Side
 from sslsniff.outputs.report.failed_handshakes import FailedHandshakes

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from sslsniff.core.escaping import escape
-from sslsniff.core.model import Address, Exchange, Process
+from sslsniff.core.model import Address, Exchange
+from sslsniff.core.process import Process
 from sslsniff.core.sink import Summary
 from sslsniff.decoders.databases.statement import Statement
 from sslsniff.decoders.inner.models.model_call import ModelCall, RunPlace, TokenUsage
