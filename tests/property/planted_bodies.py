@@ -41,7 +41,7 @@ Body = tuple[str, bytes]
 
 
 def _spaced(draw: st.DrawFn) -> str:
-    return draw(st.sampled_from(["", " ", "\n  ", " " * 200]))
+    return draw(st.sampled_from(["", " ", "\n  ", " " * 150]))  # 11 of them in a pair: under 2 KiB
 
 
 def _around(draw: st.DrawFn) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from sslsniff.kernel import resource_limits
 from sslsniff.kernel.resource_limits import OverTimeError, end_after, limited, raise_when_over_time
 
 KINDS = (resource.RLIMIT_CPU, resource.RLIMIT_AS)
@@ -29,6 +30,31 @@ def limit_time() -> None:
     with pytest.raises(OverTimeError), limited(1, 4 * MEMORY_BYTES):
         _take_time()
     assert time.process_time() - began_s > 0.9
+    assert [resource.getrlimit(kind) for kind in KINDS] == before
+
+
+@pytest.mark.heavy
+def test_a_limit_that_is_reached_at_once_does_not_stay() -> None:
+    script = f"from {__name__} import reach_the_limit_at_once; reach_the_limit_at_once()"
+    subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True)
+
+
+def reach_the_limit_at_once() -> None:
+    """Between the limit of time and that of memory: the kernel looks at the time at each tick."""
+    measured = resource_limits.address_space
+
+    def measure_slowly() -> int:
+        began_s = time.process_time()
+        while time.process_time() - began_s < 0.1:
+            pass
+        return measured()
+
+    resource_limits.address_space = measure_slowly
+    while time.process_time() < 3:
+        pass
+    before = [resource.getrlimit(kind) for kind in KINDS]
+    with pytest.raises(OverTimeError), limited(-2, 4 * MEMORY_BYTES):
+        _take_time()
     assert [resource.getrlimit(kind) for kind in KINDS] == before
 
 
