@@ -17,7 +17,7 @@ _MOST_STREAMS = 4096
 
 
 class EarlierStreams:
-    """Remembers which streams of ``connection`` began before the capture, as far as they were seen.
+    """Remembers which streams of a joined connection began before the capture, as far as seen.
 
     Memory: ``_MOST_STREAMS`` numbers.
     """
@@ -42,7 +42,7 @@ class EarlierStreams:
     def is_new(self, stream: int) -> bool:
         """Return whether a stream of which bytes of a response come is an earlier one, once."""
         connection = self._connection
-        if connection.from_start or connection.missing or stream in self._seen:
+        if connection.missing or stream in self._seen:
             return False
         if self._first_request is not None and stream >= self._first_request:
             return False

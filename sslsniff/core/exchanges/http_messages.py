@@ -20,7 +20,8 @@ def _request_head(on: OpenExchanges, message: messages.RequestHead) -> None:
     if opened is None:
         opened = on.begin(stream, message.version.lower())
         began = on.began
-        on.earlier_streams.note_request(stream)
+        if on.earlier_streams is not None:
+            on.earlier_streams.note_request(stream)
     if on.redacted is not None:
         on.redacted.take(_CLIENT, opened)
     method, scheme, authority = message.method, message.scheme, message.authority
@@ -46,7 +47,8 @@ def _response_head(on: OpenExchanges, message: messages.ResponseHead) -> None:
         # The request, which names the version of HTTP/1, was not seen.
         is_http2 = message.version == HTTP2_VERSION
         opened = on.begin(stream, HTTP2 if is_http2 else "http/1.1")
-        on.earlier_streams.note_response(stream)
+        if on.earlier_streams is not None:
+            on.earlier_streams.note_response(stream)
         if on.began is not None:
             on.began(opened.exchange)
     if on.redacted is not None:
@@ -81,8 +83,10 @@ def _response_head(on: OpenExchanges, message: messages.ResponseHead) -> None:
 
 def _earlier(on: OpenExchanges, stream: int, side: Side) -> OpenExchange | None:
     """Open an exchange whose head passed before the capture; None: it is none, or is over."""
-    is_one = side is _SERVER and on.decoder.protocol == HTTP2 and on.earlier_streams.is_new(stream)
-    if not is_one:
+    earlier = on.earlier_streams
+    if earlier is None or side is not _SERVER or on.decoder.protocol != HTTP2:
+        return None
+    if not earlier.is_new(stream):
         return None
     opened = on.begin(stream, HTTP2)
     opened.exchange.response = Response(None, "", Headers(), NO_BODY, [])

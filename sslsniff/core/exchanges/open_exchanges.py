@@ -59,7 +59,7 @@ class OpenExchanges:
         self.room = room
         self.scheme = connection.scheme
         self.open: dict[int, OpenExchange] = {}
-        self.earlier_streams = EarlierStreams(connection)
+        self.earlier_streams = None if connection.from_start else EarlierStreams(connection)
         self.switched: Exchange | None = None
         self.transaction = TransactionTimes()
         self.redacted: RedactedMessages | None = None
