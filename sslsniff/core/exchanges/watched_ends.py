@@ -12,6 +12,9 @@ from sslsniff.core.model import Address, Connection
 from sslsniff.core.networks import is_one_network
 from sslsniff.core.process import Process
 
+_LATE_NS = 500_000_000
+"""An end is opened when its first call returns, on a busy machine after the other end was closed.
+The same two addresses are used again after a second at the earliest (``tcp_tw_reuse``, tcp(7))."""
 _MOST_CLOSED = 1024
 """Closed connections that are remembered: the side that closes is often seen first."""
 _MOST_LOOKED_AT = 64
@@ -67,8 +70,8 @@ class WatchedEnds:
         found = [
             end.connection
             for end in self._placed.get((remote, local), ())
-            if (end.closed_ns is None or end.closed_ns >= connection.opened_ns)
-            and end.connection.opened_ns <= time_ns
+            if (end.closed_ns is None or end.closed_ns + _LATE_NS >= connection.opened_ns)
+            and end.connection.opened_ns - _LATE_NS <= time_ns
             and end.connection.role is not connection.role
             and end.connection.tls is connection.tls
             and is_one_network(end.connection.process, connection.process, local)
