@@ -31,7 +31,7 @@ def test_stalls_are_shown(browser: Browser, tmp_path: Path) -> None:
         " [...row.cells].map((cell) => cell.textContent))"
     )
     assert sorted((row[3], row[1]) for row in rows) == [
-        ("3", "the window of stream 3 of 65,535 B was used up"),
+        ("3", "the window of stream 3 GET /3 of 65,535 B was used up"),
         ("all", "the connection's window of 65,535 B was used up"),
     ]
     assert {(row[2], row[4], row[6]) for row in rows} == {("1234-1", "server", "yes")}
