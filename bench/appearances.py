@@ -6,9 +6,9 @@ docs/statistics.md. Arguments: how many captures, and names of MODELS (all of th
 
 import math
 import random
-import sys
 from collections.abc import Callable
 
+from bench.false_ones import print_false_ones
 from sslsniff.statistics.appearances import Appearance, find_appearance
 from sslsniff.statistics.presence import Presence
 
@@ -121,16 +121,5 @@ def _poisson(chosen: random.Random, mean: float) -> int:
     return count
 
 
-def main() -> int:
-    captures = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
-    models = sys.argv[2:] or [*MODELS]
-    print(f"| {captures:,} captures without a change | with one that was said |\n|---|---|")
-    for name in models:
-        chosen = random.Random(name)
-        wrong = sum(1 for _ in range(captures) if appearances(chosen, MODELS[name]))
-        print(f"| {name} | {wrong} |", flush=True)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    print_false_ones(MODELS, appearances)

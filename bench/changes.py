@@ -6,9 +6,9 @@ Arguments: how many captures, and names of MODELS (all of them).
 
 import math
 import random
-import sys
 from collections.abc import Callable, Iterator
 
+from bench.false_ones import print_false_ones
 from sslsniff.statistics.changes import Change, find_changes
 from sslsniff.statistics.raw_paths import RawPath
 from sslsniff.statistics.time_lines import TimeLine
@@ -133,16 +133,5 @@ def changes(chosen: random.Random, model: Model) -> list[Change]:
     ]
 
 
-def main() -> int:
-    captures = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
-    models = sys.argv[2:] or [*MODELS]
-    print(f"| {captures:,} captures without a change | with one that was said |\n|---|---|")
-    for name in models:
-        chosen = random.Random(name)
-        wrong = sum(1 for _ in range(captures) if changes(chosen, MODELS[name]))
-        print(f"| {name} | {wrong} |", flush=True)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    print_false_ones(MODELS, changes)
