@@ -1,6 +1,7 @@
 """Handshakes that fail in a Rust program with BoringSSL, with symbols and without: each once."""
 
 import shlex
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from tests.live.failing_handshakes import (
     COUNT,
     KINDS_OF_BORINGSSL,
     SERVER_KINDS,
+    Running,
+    announced_server,
     assert_servers_show,
     assert_shown,
     servers,
@@ -63,8 +66,8 @@ def test_servers(
 ) -> None:
     kinds = SERVER_WITHOUT_SYMBOLS if is_stripped(fixture) else SERVER_KINDS
 
-    def server(kind: str, used: Certificate) -> tuple[list[str], dict[str, str]]:
+    def server(kind: str, used: Certificate) -> AbstractContextManager[Running]:
         files = (used.certificate, used.key, made.certificate)
-        return [*map(str, (fixture.path, "server", kind, *files))], {}
+        return announced_server([*map(str, (fixture.path, "server", kind, *files))])
 
     assert_servers_show(kinds, made, sniff, server)

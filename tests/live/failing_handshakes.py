@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from sslsniff.kernel import procfs
 from tests.live.checks import Sniff
@@ -48,6 +48,9 @@ SERVER_KINDS = {
     "http_request": "plaintext",
 }
 """The same for a server's side."""
+
+Running = tuple[int, int]
+"""A server's process, and its port."""
 
 
 def peer(side: str, kind: str, port: int, made: Authority, count: int = COUNT) -> list[str]:
@@ -114,28 +117,30 @@ def assert_shown(
     assert counted == Counter(each["failure"] for each in lines)
 
 
+@contextmanager
+def announced_server(command: list[str], **options: str) -> Iterator[Running]:
+    """Run a server that prints its port, with more variables in its environment."""
+    with started(*command, env=os.environ | options, stderr=subprocess.DEVNULL) as process:
+        yield process.pid, int(next_line(process))
+
+
 def assert_servers_show(
     kinds: Mapping[str, str],
     made: Authority,
     sniff: Sniff,
-    server: Callable[[str, Certificate], tuple[list[str], dict[str, str]]],
+    server: Callable[[str, Certificate], AbstractContextManager[Running]],
 ) -> None:
     """Servers whose clients fail, one of each of ``kinds``, show each failure once.
 
-    ``server``: returns a server's command, which says its port first, and its environment, for a
-    kind and the certificate that it has.
+    ``server`` runs a server for a kind, with the certificate that it has; yields process and port.
     """
     ports: dict[str, int] = {}
     with ExitStack() as running:
         pids: list[str] = []
         for kind in kinds:
             used = {"expired": made.expired, "wrong_name": made.wrong_name}.get(kind, made.good)
-            command, options = server(kind, used)
-            process = running.enter_context(
-                started(*command, env=os.environ | options, stderr=subprocess.DEVNULL)
-            )
-            ports[kind] = int(next_line(process))
-            pids += ["--pid", str(process.pid)]
+            pid, ports[kind] = running.enter_context(server(kind, used))
+            pids += ["--pid", str(pid)]
         clients = [shlex.join(peer("client", kind, port, made)) for kind, port in ports.items()]
         with sniff(*pids) as sniffer:
             subprocess.run(together(*clients), check=True)

@@ -4,6 +4,7 @@ Their libraries encrypt all but the first messages, so only they know most alert
 """
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +15,8 @@ from tests.live.failing_handshakes import (
     CLIENT_KINDS,
     COUNT,
     SERVER_KINDS,
+    Running,
+    announced_server,
     assert_servers_show,
     assert_shown,
     impatient,
@@ -120,10 +123,12 @@ def server_kinds(fixture: GoFixture | RustFixture) -> dict[str, str]:
     "fixture", [*go_fixtures("handshakes"), *rust_fixtures("server")], ids="-".join
 )
 def test_servers(fixture: GoFixture | RustFixture, made: Authority, sniff: Sniff) -> None:
-    def server(kind: str, used: Certificate) -> tuple[list[str], dict[str, str]]:
+    def server(kind: str, used: Certificate) -> AbstractContextManager[Running]:
         if isinstance(fixture, GoFixture):
-            return server_of_go(fixture, kind, used, made)
-        return server_of_rustls(fixture, kind, used, made)
+            command, options = server_of_go(fixture, kind, used, made)
+        else:
+            command, options = server_of_rustls(fixture, kind, used, made)
+        return announced_server(command, **options)
 
     assert_servers_show(server_kinds(fixture), made, sniff, server)
 

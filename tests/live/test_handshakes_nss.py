@@ -1,8 +1,8 @@
 """Each handshake that fails in a program with NSS is shown once, with what went wrong."""
 
 import shlex
-import subprocess
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.live.checks import Sniff, run_under
@@ -10,9 +10,10 @@ from tests.live.failing_handshakes import (
     CLIENT_KINDS,
     COUNT,
     SERVER_KINDS,
+    Running,
+    assert_servers_show,
     assert_shown,
     impatient,
-    peer,
     repeated,
     servers,
     together,
@@ -20,6 +21,7 @@ from tests.live.failing_handshakes import (
 from tests.workload import nss
 from tests.workload.certificates import Authority
 from tests.workload.ports import free_port, listening
+from tests.workload.servers import Certificate
 
 COUNT_OF_PROGRAMS = COUNT // 4
 """A program for each handshake."""
@@ -63,19 +65,12 @@ def test_servers(made: Authority, tmp_path: Path, sniff: Sniff) -> None:
     kinds = dict(SERVER)
     del kinds["unknown_name"]  # selfserv has no such option
     del kinds["http_request"]  # NSS sends no alert
-    ports: dict[str, int] = {}
-    with ExitStack() as running:
-        pids: list[str] = []
-        for kind in kinds:
-            own = {"expired": made.expired, "wrong_name": made.wrong_name}.get(kind, made.good)
-            database = nss.database(tmp_path / kind, made.certificate, own)
-            ports[kind] = free_port()
-            command = [*nss.server(database, ports[kind]), *OPTIONS.get(kind, ())]
-            process = running.enter_context(listening(command, ports[kind]))
-            pids += ["--pid", str(process.pid)]
-        clients = [shlex.join(peer("client", kind, port, made)) for kind, port in ports.items()]
-        with sniff(*pids) as sniffer:
-            subprocess.run(together(*clients), check=True)
-            captured = sniffer.stop()
-    assert_shown(captured, ports, kinds)
-    assert {each["role"] for each in captured.of("handshake")} == {"server"}
+
+    @contextmanager
+    def server(kind: str, used: Certificate) -> Iterator[Running]:
+        port = free_port()
+        database = nss.database(tmp_path / kind, made.certificate, used)
+        with listening([*nss.server(database, port), *OPTIONS.get(kind, ())], port) as process:
+            yield process.pid, port
+
+    assert_servers_show(kinds, made, sniff, server)
