@@ -1,22 +1,17 @@
 """Makes the exchanges of one connection: adds each response to its request."""
 
 from sslsniff.core.exchanges import call_messages, http_messages
-from sslsniff.core.exchanges.flow_control_stalls import FlowControlStalls
 from sslsniff.core.exchanges.hidden_statements import without_secrets
 from sslsniff.core.exchanges.memory_limit import MOST_BYTES, MemoryLimit
-from sslsniff.core.exchanges.open_exchange import BodyRoom
 from sslsniff.core.exchanges.open_exchanges import OpenExchanges
 from sslsniff.core.exchanges.redacted_messages import RedactedMessages
 from sslsniff.core.exchanges.side_consumer import SideConsumer
 from sslsniff.core.exchanges.transaction_times import TransactionTimes
-from sslsniff.core.exchanges.watched_ends import WatchedEnds
-from sslsniff.core.fan_out import FanOut
 from sslsniff.core.fast_path import Consumer
-from sslsniff.core.model import Chunk, Connection, Direction, Exchange
+from sslsniff.core.model import Chunk, Direction, Exchange
 from sslsniff.core.roles import assume_role
 from sslsniff.core.sink import CAPTURE_ENDED
 from sslsniff.decoders.decoder import CLOSED
-from sslsniff.decoders.inner.inner_protocols import InnerProtocols
 from sslsniff.decoders.messages import Message, Side
 from sslsniff.decoders.opaque import UNKNOWN
 
@@ -30,20 +25,11 @@ LEFT_OUT = "left out: more traffic than can be decoded"
 
 
 class ConnectionDecoder:
-    """Decodes the chunks of ``connection``, and passes exchanges to ``sink``."""
+    """Decodes the chunks of a connection, whose messages change its ``exchanges``."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        decoder: InnerProtocols,
-        sink: FanOut,
-        stalls: FlowControlStalls,
-        room: BodyRoom,
-        memory: MemoryLimit,
-        ends: WatchedEnds,
-    ) -> None:
-        self.connection = connection
-        self._exchanges = OpenExchanges(connection, decoder, sink, stalls, room, memory, ends)
+    def __init__(self, exchanges: OpenExchanges, memory: MemoryLimit) -> None:
+        self.connection = exchanges.connection
+        self._exchanges = exchanges
         self._memory = memory
         self._waiting: list[Chunk] = []  # until the role is known
         self._ended: set[Side] = set()

@@ -11,6 +11,7 @@ from sslsniff.core.exchanges.connection_decoder import ConnectionDecoder
 from sslsniff.core.exchanges.flow_control_stalls import FlowControlStalls
 from sslsniff.core.exchanges.memory_limit import MemoryLimit
 from sslsniff.core.exchanges.open_exchange import BodyRoom
+from sslsniff.core.exchanges.open_exchanges import OpenExchanges
 from sslsniff.core.exchanges.other_ends import OtherEnds
 from sslsniff.core.exchanges.unrecognised import Unrecognised
 from sslsniff.core.exchanges.watched_ends import WatchedEnds
@@ -85,17 +86,17 @@ class ExchangeBuilder:
                 from_start=connection.from_start,
                 database_found=partial(self._other_ends.add, connection),
             )
-            decoder = InnerProtocols(detector)
             self._watched_ends.open(connection)
-            self._decoders[connection.id] = ConnectionDecoder(
+            exchanges = OpenExchanges(
                 connection,
-                decoder,
+                InnerProtocols(detector),
                 self._fan_out,
                 self._stalls,
                 self._room,
                 self._memory,
                 self._watched_ends,
             )
+            self._decoders[connection.id] = ConnectionDecoder(exchanges, self._memory)
 
     def handshake(self, handshake: Handshake) -> None:
         """See ``flows.Listener``."""
