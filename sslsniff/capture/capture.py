@@ -129,7 +129,7 @@ class LiveCapture:
         self._sampling: SelfSampling | None = None
         self._clock_offset_ns = time.time_ns() - time.monotonic_ns()
         self._stopped_ns: int | None = None
-        """When the programs were told to emit no plaintext any more; None: they were not."""
+        """When the BPF programs were stopped: they emit no plaintext after that. None: they run."""
 
     def __enter__(self) -> Self:
         """Place the probes; raises ``TargetError``, ``KernelError``, or an error of ``load``."""

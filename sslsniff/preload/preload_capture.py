@@ -78,7 +78,7 @@ class PreloadCapture:
         self.fast_path = FastPath()
         self._handshakes = PreloadedHandshakes(self.libraries)
         self._stopped_ns = sys.maxsize
-        """When the programs were told to write no plaintext any more."""
+        """When the capture was stopped: the programs write no plaintext after that."""
         self._rings = rings
         self._ring_bytes = rings.size_bytes
         self._sample = sample

@@ -1,4 +1,4 @@
-"""Says whether probes could have seen what passed on a TLS connection, by the times of its sends.
+"""Decides by the times of its sends whether probes could see a TLS connection's plaintext.
 
 The kernel looks at sockets from before the first probe is placed until the capture is stopped.
 Where a process uses a library with probes, these miss:
