@@ -4,7 +4,7 @@ import pytest
 
 from sslsniff.capture.unseen.probe_times import Seen, seen
 from sslsniff.core.events import NOTED_SENDS, NotedSend, TlsSocket, TlsStart
-from sslsniff.core.model import Address
+from tests.unit.capture.tls_sockets import tls_socket
 
 SECOND = 1_000_000_000
 BEGAN = 100 * SECOND
@@ -29,23 +29,8 @@ def socket(
     """Return a socket; a client's has sent its part of a handshake, too."""
     hello = NotedSend(bytes((22, 3, 1, 0, 200, 1)) + bytes(10), 205, 0, began_ns)
     finished = NotedSend(b"\x17\x03\x03\x00\x35" + bytes(11), 58, 0, began_ns)
-    here, there = Address("10.0.0.1", 50000), Address("10.0.0.2", 443)
-    return TlsSocket(
-        time_ns=began_ns,
-        socket=1,
-        pid=70,
-        cgroup=0,
-        comm="client",
-        program="client",
-        start=start,
-        is_probed=False,
-        local=here,
-        remote=there,
-        sends=sends if start is JOINED else (hello, finished, *sends),
-        hello=b"",
-        acknowledged=0,
-        received=0,
-    )
+    before = () if start is JOINED else (hello, finished)
+    return tls_socket(time_ns=began_ns, start=start, sends=(*before, *sends))
 
 
 @pytest.mark.parametrize(

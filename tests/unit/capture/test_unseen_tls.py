@@ -12,6 +12,7 @@ from sslsniff.core import events
 from sslsniff.core.events import NotedSend, TlsSocket, TlsStart
 from sslsniff.core.handshakes import SocketEnding
 from sslsniff.core.model import Address, Direction
+from tests.unit.capture.tls_sockets import tls_socket
 
 PID = 4_194_305  # none that runs
 _NAMES: dict[int, str] = {}
@@ -43,22 +44,15 @@ class Kernel:
 def tls(
     sock: int, *sends: NotedSend, start: TlsStart = TlsStart.JOINED, has_ended: bool = False
 ) -> TlsSocket:
-    return TlsSocket(
+    return tls_socket(
         time_ns=sock,
         socket=sock,
         pid=PID,
-        cgroup=0,
-        comm="client",
-        program="client",
         start=start,
-        is_probed=False,
+        sends=sends,
         local=LOCAL,
         remote=REMOTE,
-        sends=sends,
-        hello=b"",
         ending=SocketEnding.CLOSED if has_ended else SocketEnding.UNKNOWN,
-        acknowledged=0,
-        received=0,
         has_ended=has_ended,
     )
 

@@ -12,6 +12,7 @@ from sslsniff.core.handshakes import SocketEnding
 from sslsniff.core.library_failure import LibraryFailure
 from sslsniff.core.model import Address
 from sslsniff.decoders.messages import Side
+from tests.unit.capture.tls_sockets import tls_socket
 
 LIBRARIES = ["unknown", "openssl"]
 FAILURES = {"openssl": lambda error, verified: LibraryFailure("expired", f"{error} {verified}")}
@@ -36,22 +37,16 @@ def socket(number: int, **fields: Any) -> TlsSocket:
         "pid": PID,
         "uid": 0,
         "cgroup": 7,
-        "comm": "client",
-        "program": "client",
-        "start": TlsStart.CLIENT_HELLO,
-        "is_probed": False,
         "local": LOCAL,
         "remote": REMOTE,
         "sends": (NotedSend(hello(number)[:16], 205, 0),),
         "hello": hello(number),
-        "answer": b"",
-        "received_alert": None,
         "ending": SocketEnding.CLOSED,
         "acknowledged": 205,
         "received": 1000,
         "has_ended": True,
     }
-    return TlsSocket(**(usual | fields))
+    return tls_socket(**(usual | fields))
 
 
 def failure(number: int, connection: int = 1, **fields: Any) -> Failure:

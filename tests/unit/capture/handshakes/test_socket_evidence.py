@@ -10,8 +10,8 @@ from sslsniff.capture.handshakes.socket_evidence import facts_of
 from sslsniff.capture.handshakes.tls_evidence import client_random, passed_data, server_name
 from sslsniff.core.events import NotedSend, TlsSocket, TlsStart
 from sslsniff.core.handshakes import SocketEnding, explain
-from sslsniff.core.model import Address
 from sslsniff.decoders.messages import Side
+from tests.unit.capture.tls_sockets import tls_socket
 
 HELLO = NotedSend(bytes.fromhex("1603010200010001fc0303") + bytes(5), 517, 0)
 SERVER_HELLO = NotedSend(bytes.fromhex("160303007a020000760303") + bytes(5), 700, 0)
@@ -23,24 +23,11 @@ def sent(head: str, size: int, received: int = 700) -> NotedSend:
 
 def socket(start: TlsStart, *sends: NotedSend, **fields: Any) -> TlsSocket:
     usual: dict[str, Any] = {
-        "time_ns": 0,
-        "socket": 1,
-        "pid": 1,
-        "cgroup": 0,
-        "comm": "",
-        "program": "",
-        "start": start,
-        "is_probed": False,
-        "local": Address("127.0.0.1", 1),
-        "remote": Address("127.0.0.1", 2),
-        "sends": sends,
-        "hello": b"",
-        "acknowledged": 0,
         "received": 761,
         "has_ended": True,
         "ending": SocketEnding.CLOSED,
     }
-    return TlsSocket(**(usual | fields))
+    return tls_socket(start=start, sends=sends, **(usual | fields))
 
 
 ALERT = sent("15030300020230", 7)

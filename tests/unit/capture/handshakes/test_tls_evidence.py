@@ -4,7 +4,7 @@ import pytest
 
 from sslsniff.capture.handshakes.tls_evidence import passed_data, server_name
 from sslsniff.core.events import NotedSend, TlsSocket, TlsStart
-from sslsniff.core.model import Address
+from tests.unit.capture.tls_sockets import tls_socket
 
 _CHANGE = bytes.fromhex("140303000101")
 _TYPES = {"handshake": 22, "alert": 21, "data": 23}
@@ -19,22 +19,7 @@ def record(kind: str, size: int, message: int = 0xFF) -> bytes:
 def socket(start: TlsStart, *sends: tuple[bytes, int], **totals: int) -> TlsSocket:
     """Return a socket with these sends: the bytes of each, and how many were received before."""
     noted = (NotedSend(data[:16].ljust(16, b"\0"), len(data), received) for data, received in sends)
-    return TlsSocket(
-        time_ns=0,
-        socket=1,
-        pid=1,
-        cgroup=0,
-        comm="",
-        program="",
-        start=start,
-        is_probed=False,
-        local=Address("127.0.0.1", 1),
-        remote=Address("127.0.0.1", 2),
-        sends=tuple(noted),
-        hello=b"",
-        acknowledged=totals.get("acknowledged", 0),
-        received=totals.get("received", 0),
-    )
+    return tls_socket(start=start, sends=tuple(noted), **totals)
 
 
 ENCRYPTED = b"\x16\x03\x03\0\x28" + bytes(range(1, 41))  # begins as a ClientHello may
