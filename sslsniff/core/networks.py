@@ -1,11 +1,11 @@
-"""Says whether an address means the same to two processes."""
+"""Compares the networks of two processes: whether an address is that of the same machine in both."""
 
 from sslsniff.core.model import Address
 from sslsniff.core.process import Process
 
 
 def is_one_network(one: Process, other: Process, address: Address) -> bool:
-    """Say whether an address means the same to both processes, as far as that is known.
+    """Return whether an address means the same to both processes, as far as that is known.
 
     A loopback address is another one in each network namespace; pods have one for all containers.
     """
