@@ -69,7 +69,8 @@ class EarlyFiles:
                 while self.analyzer.is_full:
                     self.analyzer.wait(_WAIT_S)
                     self.analyzer.collect()
-                self.seen.add(path)
+                with contextlib.suppress(FileNotFoundError):  # its process is gone
+                    self.seen.add(path)
         except SslsniffError as error:
             self._error = error
 

@@ -4,11 +4,13 @@ The kernel reports a mapping a moment after it happened (``Mappings``). A held t
 maps a file (``Holds``). To analyse a file may take seconds: the capture continues meanwhile.
 """
 
+import contextlib
 import os
 import shlex
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -38,6 +40,7 @@ _SEARCH_EVERY_S = 1.0
 _MOST_AT_END_S = 0.3  # to name the libraries that were found last
 _WAIT_S = 0.1
 _MOST_USES = 1024
+_ATTEMPTS = 2  # the file may be deleted between finding its path and opening it
 _MISSED = "bytes that pass before a newly loaded library is probed will be missed"
 
 
@@ -275,12 +278,12 @@ class LateFiles:
         for process in self.unprobed.processes():
             for file in procfs.mapped_files(process.pid):
                 if self._scope.includes_file(file.path):
-                    self._analyse(process.pid, file, procfs.file_path(process.pid, file))
+                    self._analyse(process.pid, file, partial(procfs.file_path, process.pid))
         self._next_search_s = time.monotonic() + _SEARCH_EVERY_S
 
     def _handle_mapping(self, mapped: Mapped) -> None:
         """Analyse a file that a process has mapped."""
-        self._analyse(mapped.pid, mapped.file, procfs.reported_file_path(mapped.pid, mapped.file))
+        self._analyse(mapped.pid, mapped.file, partial(procfs.reported_file_path, mapped.pid))
 
     def _answer_holds(self, holds: "Holds") -> None:
         try:
@@ -302,7 +305,7 @@ class LateFiles:
                 continue
             self._files_of_holds.add(file[:3])
             if self._scope.includes_file(file.path):
-                self._analyse(hold.pid, file, procfs.file_path(hold.tid, file), hold)
+                self._analyse(hold.pid, file, partial(procfs.file_path, hold.tid), hold)
         self._count_down(hold)
 
     def _count_down(self, hold: "Hold") -> None:
@@ -316,19 +319,22 @@ class LateFiles:
                 self._holds.release(hold)
 
     def _analyse(
-        self, pid: int, file: MappedFile, path: str | None, hold: "Hold | None" = None
+        self,
+        pid: int,
+        file: MappedFile,
+        find_path: Callable[[MappedFile], str | None],
+        hold: "Hold | None" = None,
     ) -> None:
         """Start to analyse a file that process ``pid`` maps, unless that was done.
 
-        ``path`` is where this process can open it; None: nowhere. ``hold`` waits for the file.
+        ``find_path`` returns where this process can open it; None: nowhere. It is asked again if
+        the file was deleted meanwhile: its mapping still leads to it. ``hold`` waits for the file.
         """
+        path, identity = self._begin_analysis(file, find_path)
         if path is None:
             if procfs.exists(pid):
                 self.report_unreachable(Unreachable.of(pid, file))
             return
-        if not self._seen.has_seen(file.device, file.inode, path):
-            self._seen.add(path)
-        identity = self._seen.waits_for(path)
         if identity is None:
             self.unprobed.mapped(pid, path)
             return
@@ -337,6 +343,24 @@ class LateFiles:
             uses.append(_FileUse(pid, procfs.process(pid), file, hold))
         if hold is not None:
             self._unanalysed[hold] += 1
+
+    def _begin_analysis(
+        self, file: MappedFile, find_path: Callable[[MappedFile], str | None]
+    ) -> tuple[str | None, Identity | None]:
+        """Start to analyse a file as ``_analyse`` does.
+
+        Returns where this process can open it, and its identity if its result is to come.
+        """
+        path = None
+        for _ in range(_ATTEMPTS):
+            path = find_path(file)
+            if path is None:
+                break
+            has_seen = self._seen.has_seen(file.device, file.inode, path)
+            with contextlib.suppress(FileNotFoundError):
+                begun = None if has_seen else self._seen.add(path)
+                return path, begun or self._seen.waits_for(path)
+        return path, None
 
     def _attach_analysed(self) -> None:
         """Probe the files whose results have come, and release the threads that wait for them."""

@@ -49,32 +49,35 @@ class SeenFiles:
     def _knows(self, identity: Identity, status: os.stat_result) -> bool:
         return self._seen.get(identity, _UNSEEN) in (None, status.st_ctime_ns)
 
-    def add(self, path: str) -> bool:
-        """Start to analyse the file at ``path``; return False if that was done, or cannot be.
+    def add(self, path: str) -> Identity | None:
+        """Start to analyse the file at ``path``; return its identity.
 
-        The file stays open until its result, and is identified by its descriptor: a container could
-        replace the file at ``path`` meanwhile.
+        None: that was done before, or cannot be. Raises ``FileNotFoundError``: nothing is there any
+        more. The file stays open until its result, and is identified by its descriptor: a container
+        could replace the file at ``path`` meanwhile.
         """
         try:
             file = open_regular(path)
         except NotRegularError as error:
             _log("%s: not analysed: it %s", path, error.strerror)
             self._refuse(path, Refusal(f"{path} {error.strerror}"))
-            return False
-        except OSError as error:  # its process is gone
+            return None
+        except OSError as error:
             _log("%s: not analysed: %s", path, error.strerror)
-            return False
+            if isinstance(error, FileNotFoundError):
+                raise
+            return None
         identity, status = identify(descriptor_path(file))
         is_full = self._analyzer.is_full
         if is_full or self._knows(identity, status):
             self.left_out += is_full
             _log("%s: %s", path, "too many files wait" if is_full else "analysed before")
             os.close(file)
-            return False
+            return None
         self._seen[identity] = status.st_ctime_ns
         self._waiting[status.st_dev, status.st_ino] = identity
         self._analyzer.add(path, file)
-        return True
+        return identity
 
     def waits_for(self, path: str) -> Identity | None:
         """Return the identity of the file at ``path``; None: no result of it is to come."""

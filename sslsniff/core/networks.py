@@ -1,4 +1,4 @@
-"""Compares the networks of two processes: whether an address is that of the same machine in both."""
+"""Compares networks: whether an address is that of the same machine for two processes."""
 
 from sslsniff.core.model import Address
 from sslsniff.core.process import Process

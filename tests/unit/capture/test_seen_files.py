@@ -47,6 +47,25 @@ def test_what_is_no_file_is_refused(tmp_path: Path, analyzer: FileAnalyzer) -> N
     assert seen.refusal.fact == f"{path} is not a file"
 
 
+def test_a_file_that_is_gone(tmp_path: Path, analyzer: FileAnalyzer) -> None:
+    with pytest.raises(FileNotFoundError):
+        SeenFiles(analyzer).add(str(tmp_path / "libssl.so.3"))
+
+
+def test_a_file_that_is_deleted_while_it_is_analysed(
+    tmp_path: Path, analyzer: FileAnalyzer
+) -> None:
+    """Java does so with the libraries that it unpacks."""
+    path = tmp_path / "libssl.so.3"
+    path.write_bytes(b"no program")
+    seen = SeenFiles(analyzer)
+    identity = seen.add(str(path))
+    path.unlink()
+    assert seen.waits_for(str(path)) is None
+    assert to_probe(seen, analyzer) == []
+    assert [each for each, _, _ in seen.unprobed] == [identity]
+
+
 @pytest.mark.tools
 def test_a_library_is_analysed_once(analyzer: FileAnalyzer) -> None:
     path = str(libraries.library("3.0").path)
@@ -97,7 +116,7 @@ def test_what_comes_when_too_many_wait_is_counted_and_taken_later(
     for path in paths:
         path.write_bytes(b"no program")
     seen = SeenFiles(analyzer)
-    assert [seen.add(str(path)) for path in paths] == [True, False]
+    assert [seen.add(str(path)) is None for path in paths] == [False, True]
     assert seen.left_out == 1
     assert to_probe(seen, analyzer) == []
     status = paths[1].stat()
