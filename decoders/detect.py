@@ -16,7 +16,7 @@ from sslsniff.decoders.http1.start_lines import begins_otherwise
 from sslsniff.decoders.http2.http2_decoder import Http2Decoder
 from sslsniff.decoders.inner.websocket import WebSocketDecoder
 from sslsniff.decoders.json_rpc.rpc_call import JSON_RPC, PROTOCOLS
-from sslsniff.decoders.messages import Message, Side, Undecoded
+from sslsniff.decoders.messages import SIDES, Message, Side, Undecoded
 from sslsniff.decoders.opaque import OpaqueDecoder
 from sslsniff.decoders.preludes import NONE, SOCKS, Prelude, proxy_header, socks
 from sslsniff.decoders.protocol_search import HTTP1, HTTP2, WEBSOCKET, ProtocolSearch
@@ -143,7 +143,7 @@ class Detector:
         self._tunnels = 0
         self._is_foreign = False  # its beginning was seen, and is that of no protocol
         known = _ALPN.get(alpn or "")
-        self._checked = {side: b"" for side in Side if known == HTTP1 and from_start}
+        self._checked = {side: b"" for side in SIDES if known == HTTP1 and from_start}
         """The first bytes of each side, while they may contradict ALPN."""
         if self._checked:
             self.feed = self._check
@@ -154,8 +154,8 @@ class Detector:
 
     def _begin_search(self) -> None:
         self._has_begun = self._is_foreign = False
-        self._searches = {side: self._new_search(side) for side in Side}
-        self._first = dict.fromkeys(Side, b"") if self._from_start else {}
+        self._searches = {side: self._new_search(side) for side in SIDES}
+        self._first = dict.fromkeys(SIDES, b"") if self._from_start else {}
         self._preludes = {}
         self._last_side = None
 
@@ -274,7 +274,7 @@ class Detector:
         if reason != CLOSED:
             self._opaque = OpaqueDecoder(reason=reason)
         self._searches[side] = self._new_search(side)
-        return self.finish() if len(self._ended) == len(Side) else []
+        return self.finish() if len(self._ended) == len(SIDES) else []
 
     @property
     def preludes(self) -> dict[Side, Prelude]:
@@ -289,10 +289,10 @@ class Detector:
             successor._use(self._decoder or self._opaque)
         elif self.protocol in PROTOCOLS:
             successor._use(_DECODERS[JSON_RPC](False, self._switch_decoder))
-            for side in Side:
+            for side in SIDES:
                 successor.gap(side, 1)
         elif alpn is not None:
-            for side in Side:
+            for side in SIDES:
                 successor.gap(side, 1)
         return successor
 

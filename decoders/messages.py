@@ -33,6 +33,9 @@ class Side(Enum):
         return Side.SERVER if self is Side.CLIENT else Side.CLIENT
 
 
+SIDES = (Side.CLIENT, Side.SERVER)
+"""The members of ``Side``, as to iterate over an enum takes time."""
+
 Header = tuple[str | None, str | None]
 """A header's name and value as sent; None marks a part that cannot be known
 (HPACK state from before the capture began, RFC 7541 section 2.3.2)."""
@@ -458,11 +461,13 @@ Message = (
     | RpcNotification
 )
 
+_HEADS = (RequestHead, ResponseHead)
+
 
 def in_pieces(messages: Iterable[Message]) -> Iterator[Message]:
     """Yield messages; split each that came at once into its head, its body and its end."""
     for message in messages:
-        if not isinstance(message, RequestHead | ResponseHead) or message.whole is None:
+        if not isinstance(message, _HEADS) or message.whole is None:
             yield message
             continue
         side = Side.CLIENT if isinstance(message, RequestHead) else Side.SERVER

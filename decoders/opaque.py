@@ -1,7 +1,7 @@
 """Reports the bytes of a protocol that no decoder reads, up to a limit, and counts the rest."""
 
 from sslsniff.decoders.decoder import CLOSED
-from sslsniff.decoders.messages import Message, Side, Undecoded
+from sslsniff.decoders.messages import SIDES, Message, Side, Undecoded
 
 UNKNOWN = "unknown"
 UNKNOWN_PROTOCOL = "unknown protocol"
@@ -18,7 +18,7 @@ class OpaqueDecoder:
     def __init__(self, protocol: str = UNKNOWN, reason: str = UNKNOWN_PROTOCOL) -> None:
         self.protocol = protocol
         self._reason = reason
-        self._reportable = dict.fromkeys(Side, _REPORTED_BYTES)
+        self._reportable = dict.fromkeys(SIDES, _REPORTED_BYTES)
 
     def feed(self, side: Side, data: bytes) -> list[Message]:
         """Report the bytes, as far as the limit of the side allows, and their number."""

@@ -16,7 +16,7 @@ from sslsniff.decoders.http1.start_lines import begins_start
 from sslsniff.decoders.http2.frames import PREFACE
 from sslsniff.decoders.http2.sync import FrameSync
 from sslsniff.decoders.inner.websocket_proof import proof_rule
-from sslsniff.decoders.json_rpc.json_rpc_search import JsonRpcSearch
+from sslsniff.decoders.json_rpc.json_rpc_search import JsonRpcSearch, may_begin
 from sslsniff.decoders.json_rpc.rpc_call import JSON_RPC
 from sslsniff.decoders.messages import Side
 
@@ -42,7 +42,7 @@ class ProtocolSearch:
         self._lines = bytearray()
         self._sync: FrameSync | None = FrameSync()
         self._databases = DatabaseSearch(side, may_be_inside=may_be_inside)
-        self._json_rpc = None if may_be_inside else JsonRpcSearch()
+        self._json_rpc: JsonRpcSearch | None = None
         self._chain = ChainSync(proof_rule(side)) if may_be_inside else None
         self._messages: list[ConsecutiveMessages] = []
         self._start_room = _WINDOW_BYTES + 1
@@ -75,6 +75,8 @@ class ProtocolSearch:
         database = self._databases.feed(data)
         if database is not None:
             return database
+        if not (self._seen or self.may_be_inside) and may_begin(data):
+            self._json_rpc = JsonRpcSearch()
         if self._json_rpc is not None and self._json_rpc.feed(data):
             return JSON_RPC
         proofs: list[tuple[int, str]] = []

@@ -17,7 +17,7 @@ from sslsniff.decoders.http2.frames import (
 from sslsniff.decoders.http2.hpack import HpackDecoder
 from sslsniff.decoders.http2.sync import FrameSync, frame_length
 from sslsniff.decoders.inner.websocket import frames_sender
-from sslsniff.decoders.messages import Side
+from sslsniff.decoders.messages import SIDES, Side
 
 _ENABLE_PUSH = 2  # a setting (RFC 9113 section 6.5.2)
 
@@ -34,12 +34,12 @@ def guess_sender(data: bytes, *, is_beginning: bool = False) -> Side | None:
     if PREFACE.startswith(data[: len(PREFACE)]) and len(data) >= len("PRI"):
         return Side.CLIENT
     if is_beginning:
-        begun = next((side for side in Side if begins_start(side, data)), None)
+        begun = next((side for side in SIDES if begins_start(side, data)), None)
         if begun is None and frame_length(data, 0) >= 0:
             return _frames_sender(data, 0)
         return begun or frames_sender(data)
     line = data.lstrip(b"\r\n").split(b"\n", 1)[0].removesuffix(b"\r")
-    for side in Side:
+    for side in SIDES:
         if parse_start_line(side, line) is not None:
             return side
     sync = FrameSync()
@@ -48,7 +48,7 @@ def guess_sender(data: bytes, *, is_beginning: bool = False) -> Side | None:
         found = (0, len(data))
     if found is not None:
         return _frames_sender(data, found[0])
-    starts = [(find_start(side, data, 0), side) for side in Side]
+    starts = [(find_start(side, data, 0), side) for side in SIDES]
     proven = [(start, side) for start, side in starts if start is not None]
     return min(proven, key=lambda found: found[0])[1] if proven else frames_sender(data)
 
@@ -59,7 +59,7 @@ def starts_message(data: bytes) -> bool:
         return True
     if _FIRST_WORD.match(data):
         line = data[:4096].split(b"\n", 1)[0].removesuffix(b"\r")
-        if any(parse_start_line(side, line) is not None for side in Side):
+        if any(parse_start_line(side, line) is not None for side in SIDES):
             return True
     length = frame_length(data, 0)
     if length < 0:

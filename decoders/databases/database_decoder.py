@@ -10,6 +10,7 @@ from sslsniff.decoders.databases.transaction_state import TransactionState
 from sslsniff.decoders.databases.units import NotAUnitError, Unit, UnitSplitter
 from sslsniff.decoders.decoder import CLOSED
 from sslsniff.decoders.messages import (
+    SIDES,
     Message,
     Side,
     StatementAnswer,
@@ -80,8 +81,8 @@ class DatabaseDecoder:
         self._streams = 0
         self._shared: tuple[str | None, Parameters | None] = None, None
         self._held_bytes = 0
-        self._readers = {side: self.new_reader(side) for side in Side}
-        self._searching: dict[Side, str] = dict.fromkeys(Side, _JOINED)
+        self._readers = {side: self.new_reader(side) for side in SIDES}
+        self._searching: dict[Side, str] = dict.fromkeys(SIDES, _JOINED)
         """Why a side is searched for its next message."""
         self._is_stopped: str | None = None
 
@@ -248,10 +249,10 @@ class DatabaseDecoder:
 
     def _lose(self, reason: str) -> None:
         self._has_lost = True
-        for side in Side:
+        for side in SIDES:
             self._drop(side, reason)
             self._readers[side] = self.new_reader(side)
-        self._searching = dict.fromkeys(Side, reason)
+        self._searching = dict.fromkeys(SIDES, reason)
         self.end_all(reason)
         self.transaction.forget()
         self.forget()

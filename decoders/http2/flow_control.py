@@ -14,7 +14,7 @@ from typing import Any
 
 from sslsniff.decoders.http2 import frames
 from sslsniff.decoders.http2.window_use import Window, connection_use, stream_use
-from sslsniff.decoders.messages import Side, Stall, WindowUse
+from sslsniff.decoders.messages import SIDES, Side, Stall, WindowUse
 
 _DEFAULT_WINDOW = 65_535
 _MAX_STREAMS = 4096
@@ -68,7 +68,7 @@ class FlowControl:
     """Computes both sides' windows from all frames of a connection."""
 
     def __init__(self) -> None:
-        self._senders: dict[Side, _SendWindows] | None = {side: _SendWindows() for side in Side}
+        self._senders: dict[Side, _SendWindows] | None = {side: _SendWindows() for side in SIDES}
         self._steps_left = self._use_steps_left = _FREE_STEPS
 
     def forget(self) -> None:
@@ -155,7 +155,7 @@ class FlowControl:
         elif kind == frames.SETTINGS:
             keys = ((side, each) for each in self._senders[side].waiting)
         elif kind == frames.RST_STREAM:
-            keys = ((each, number) for each in Side for number in (0, stream))
+            keys = ((each, number) for each in SIDES for number in (0, stream))
         elif ends:
             keys = ((side, 0), (side, stream))
         return {key: self.use(*key) for key in keys}

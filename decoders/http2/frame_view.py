@@ -7,7 +7,7 @@ from typing import Any
 
 from sslsniff.decoders.http2 import frames
 from sslsniff.decoders.http2.flow_control import FlowControl
-from sslsniff.decoders.messages import Frame, Http2Totals, Message, Side
+from sslsniff.decoders.messages import SIDES, Frame, Http2Totals, Message, Side
 
 
 class FrameView:
@@ -15,11 +15,11 @@ class FrameView:
 
     def __init__(self) -> None:
         self._flow = FlowControl()
-        self._previews = {side: bytearray() for side in Side}
-        self._streams = {side: 0 for side in Side}
+        self._previews = {side: bytearray() for side in SIDES}
+        self._streams = {side: 0 for side in SIDES}
         self._last_stream = 0
-        self._resets = {side: 0 for side in Side}
-        self._header_table = {side: 0 for side in Side}
+        self._resets = {side: 0 for side in SIDES}
+        self._header_table = {side: 0 for side in SIDES}
 
     def forget(self) -> None:
         """Note that frames were lost."""
@@ -69,5 +69,5 @@ class FrameView:
 
     def totals(self) -> Http2Totals:
         """Return the figures of all frames so far."""
-        windows = {side: self._flow.window(side) for side in Side}
+        windows = {side: self._flow.window(side) for side in SIDES}
         return Http2Totals(self._streams, self._resets, self._header_table, windows)

@@ -20,6 +20,7 @@ from sslsniff.decoders.inner.models.possible_calls import may_be_model_call
 from sslsniff.decoders.inner.partial_messages import START_BYTES, Room
 from sslsniff.decoders.inner.websocket import WebSocketReader
 from sslsniff.decoders.messages import (
+    SIDES,
     Aborted,
     BodyData,
     BodyInDoubt,
@@ -115,7 +116,7 @@ class InnerProtocols:
         self._readers.clear()
         for stream in [*self._calls]:
             self._close_call(stream)
-        for side in Side:
+        for side in SIDES:
             out += self._read(self._decoder.end(side, reason))
         return out
 
@@ -153,7 +154,7 @@ class InnerProtocols:
         if head.stream in self._websocket_requests:
             self._websocket_requests.discard(head.stream)
             if head.status is not None and head.status < 300:  # RFC 8441 section 5
-                for side in Side:
+                for side in SIDES:
                     agreed = permessage_deflate.takeover(head.headers, side)
                     reader = WebSocketReader(head.stream, side, self._room, agreed)
                     self._add(head.stream, side, reader, out)
@@ -230,7 +231,7 @@ class InnerProtocols:
     def _abort(self, message: Aborted, out: list[Message]) -> None:
         self._websocket_requests.discard(message.stream)
         self._shape.drop(message.stream)
-        for side in Side:
+        for side in SIDES:
             self._drop(message.stream, side, out)
         self._close_call(message.stream)
 

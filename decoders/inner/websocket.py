@@ -11,7 +11,7 @@ from sslsniff.decoders.chain import ChainRule, ChainSync, Proves, any_chain
 from sslsniff.decoders.decoder import CLOSED
 from sslsniff.decoders.inner.partial_messages import PartialMessage, Reservation, Room
 from sslsniff.decoders.inner.permessage_deflate import Inflater, takeover
-from sslsniff.decoders.messages import Headers, Message, Side, WebSocketMessage
+from sslsniff.decoders.messages import SIDES, Headers, Message, Side, WebSocketMessage
 from sslsniff.decoders.undecoded_run import UndecodedRun
 
 _CONTINUATION = 0
@@ -356,7 +356,7 @@ class WebSocketDecoder:
                 True if headers is None else takeover(headers, side),
                 joined=headers is None,
             )
-            for side in Side
+            for side in SIDES
         }
 
     def feed(self, side: Side, data: bytes) -> list[Message]:

@@ -24,6 +24,7 @@ from sslsniff.decoders.json_rpc.message_splitter import MessageSplitter, SentTex
 from sslsniff.decoders.json_rpc.parsed_messages import TOO_LONG, is_outline, messages_in
 from sslsniff.decoders.json_rpc.rpc_call import JSON_RPC, LSP, MCP, MOST_CHARACTERS, Id, RpcCall
 from sslsniff.decoders.messages import (
+    SIDES,
     Message,
     RpcEnd,
     RpcNotification,
@@ -79,7 +80,7 @@ class JsonRpcDecoder:
     def __init__(self) -> None:
         self.protocol = JSON_RPC
         """The protocol that is made of it, as far as it is known."""
-        self._splitters = {side: MessageSplitter() for side in Side}
+        self._splitters = {side: MessageSplitter() for side in SIDES}
         self._open: dict[_Key, _OpenCall] = {}
         self._early: dict[_Key, tuple[str, int]] = {}
         """Answers that came before their requests: JSON, and the size of the message."""

@@ -13,6 +13,13 @@ _HEADER_BYTES = 1024
 _SEARCHED_BYTES = 64 << 10
 """If the first message does not name the version in these bytes, it is none."""
 
+_FIRST = b"{[" + _HEADER[:1] + _HEADER[:1].upper() + b" \t\n\v\f\r"  # of what ``_decide`` takes
+
+
+def may_begin(data: bytes) -> bool:
+    """Return whether a side whose first bytes are ``data`` may begin with JSON-RPC."""
+    return data[:1] in _FIRST
+
 
 class JsonRpcSearch:
     """Searches the first bytes of a side. Memory: the header, or some bytes."""

@@ -156,35 +156,35 @@ class ConnectionEndings:
             self._by_socket[event.socket] = event.connection
         return (event,)
 
-    def _ended(self, event: Ended) -> Iterator[Event]:
-        found = self._open.get(event.connection)
-        if found is not None:
-            if event.notified is not None:
-                found.ending = (
-                    found.ending._replace(sent_notify=event.notified)
-                    if event.direction is Direction.WRITE
-                    else found.ending._replace(received_notify=event.notified)
-                )
-            yield Ending(event.time_ns, event.connection, found.ending)
-        yield event
-
-    def _closed(self, event: Closed) -> Iterator[Event]:
+    def _ended(self, event: Ended) -> Iterable[Event]:
         found = self._open.get(event.connection)
         if found is None:
-            yield event
-            return
+            return (event,)
+        if event.notified is not None:
+            found.ending = (
+                found.ending._replace(sent_notify=event.notified)
+                if event.direction is Direction.WRITE
+                else found.ending._replace(received_notify=event.notified)
+            )
+        return (Ending(event.time_ns, event.connection, found.ending), event)
+
+    def _closed(self, event: Closed) -> Iterable[Event]:
+        found = self._open.get(event.connection)
+        if found is None:
+            return (event,)
         ending = found.ending
         found.ending = ending._replace(
             sent_notify=_known(ending.sent_notify, event.sent_notify),
             received_notify=_known(ending.received_notify, event.received_notify),
         )
         self._held[event.connection] = time.monotonic() + _DELAY_S, event
-        if not event.socket_ends or ending.socket is not SocketEnding.UNKNOWN:
-            yield from self._release(event.connection)
+        if event.socket_ends and ending.socket is SocketEnding.UNKNOWN:
+            return ()
+        return self._release(event.connection)
 
-    def _left_out(self, event: LeftOut) -> Iterator[Event]:
+    def _left_out(self, event: LeftOut) -> Iterable[Event]:
         self._forget(event.connection)
-        yield event
+        return (event,)
 
     def _exited(self, event: Exited) -> Iterator[Event]:
         unknown = {
@@ -197,13 +197,13 @@ class ConnectionEndings:
         if not unknown:
             yield from self._release_exit(event.pid)
 
-    def _release(self, connection: int) -> Iterator[Event]:
+    def _release(self, connection: int) -> tuple[Event, ...]:
         _, closed = self._held.pop(connection)
         found = self._open.pop(connection)
         self._forget_socket(connection, found)
-        if found.ending != _NO_ENDING:
-            yield Ending(closed.time_ns, connection, found.ending)
-        yield closed
+        if found.ending == _NO_ENDING:
+            return (closed,)
+        return (Ending(closed.time_ns, connection, found.ending), closed)
 
     def _release_exit(self, pid: int) -> Iterator[Event]:
         exited = self._exits.pop(pid).event

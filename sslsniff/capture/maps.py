@@ -376,7 +376,7 @@ class OpenConnections:
         """Handle an event of the ring buffer."""
         if isinstance(event, events.Opened):
             self.owners[event.connection] = (event.pid, event.object_address)
-        elif isinstance(event, events.Closed | events.LeftOut):
+        elif isinstance(event, events.NO_MORE_BYTES):
             self.owners.pop(event.connection, None)
             self.vanished.discard(event.connection)  # a socket may end after its process
         elif isinstance(event, events.Exited):

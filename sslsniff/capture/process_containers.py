@@ -14,6 +14,7 @@ from sslsniff.kernel.containers.container_names import ContainerNames
 
 _MOST_PATHS = 65536  # then all are found again
 _MOST_PROCESSES = 65536  # that many ends were lost
+_OF_PROCESSES = (Opened, HandshakeEnded)
 
 Decide = Callable[[int, bool], None]
 """Tells the BPF programs whether to watch a cgroup: called with its id."""
@@ -52,7 +53,7 @@ class ProcessContainers:
             return None
         if isinstance(record, Exited):
             self._processes.pop(record.pid, None)
-        return self._opened(record) if isinstance(record, Opened | HandshakeEnded) else record
+        return self._opened(record) if isinstance(record, _OF_PROCESSES) else record
 
     def is_watched(self, found: TlsSocket) -> bool:
         """Say whether a socket's process is in a cgroup that is watched."""

@@ -170,13 +170,16 @@ class Exited(NamedTuple):
     is_exec: bool = False
 
 
+_ENDS = (Ended, Closed, Exited)
+
+
 def ends_after(event: object, time_ns: int) -> bool:
     """Return whether a connection, a direction or a process ended after a time.
 
     No plaintext is reported any more once a capture is stopped: of what ended then it is not known
     what passed before. So it counts as open.
     """
-    return isinstance(event, Ended | Closed | Exited) and event.time_ns > time_ns
+    return isinstance(event, _ENDS) and event.time_ns > time_ns
 
 
 class Paired(NamedTuple):
@@ -370,6 +373,9 @@ Event = (
 
 Record = Event | Paired | SocketGone | SocketEnded | CgroupMade | TlsSocket | Failure
 """A record of the kernel: an event, or one of cgroups, sockets, or directions opened one by one."""
+
+NO_MORE_BYTES = (Closed, LeftOut)
+"""With these, a connection has no more bytes. A union would be made anew for each event."""
 
 DIRECTIONS = (Direction.READ, Direction.WRITE)
 """The directions, indexed by their numbers in ``bpf/event.h``."""

@@ -9,6 +9,7 @@ from sslsniff.decoders.http1.http1_decoder import Http1Decoder
 from sslsniff.decoders.http1.message_reader import MessageReader
 from sslsniff.decoders.http1.start_lines import WELL_KNOWN_METHODS
 from sslsniff.decoders.messages import (
+    SIDES,
     Aborted,
     BodyData,
     Headers,
@@ -83,7 +84,7 @@ class Http1Redactor:
         self._rules = rules
         self._decoder = Http1Decoder()
         self._sides = {
-            side: _Http1Side(side, buffers[side], self._decoder.reader(side)) for side in Side
+            side: _Http1Side(side, buffers[side], self._decoder.reader(side)) for side in SIDES
         }
 
     @property

@@ -1,6 +1,6 @@
 """Blanks secrets in JSON-RPC: each line is a text, as the body of a request over HTTP is."""
 
-from sslsniff.decoders.messages import Side
+from sslsniff.decoders.messages import SIDES, Side
 from sslsniff.redaction.pending_bytes import PendingBytes
 from sslsniff.redaction.rules import Rules
 from sslsniff.redaction.text_run import TextRun
@@ -16,7 +16,7 @@ class JsonRpcRedactor:
     def __init__(self, buffers: dict[Side, PendingBytes], rules: Rules) -> None:
         self._buffers = buffers
         self._rules = rules
-        self._lines = {side: self._new_line(side) for side in Side}
+        self._lines = {side: self._new_line(side) for side in SIDES}
 
     def feed(self, side: Side, data: bytes, at: int) -> None:
         """Feed the next bytes that ``side`` sent, which are at ``at`` in its buffer."""

@@ -12,7 +12,7 @@ from sslsniff.core.roles import assume_role
 from sslsniff.decoders.databases.database_search import MYSQL, POSTGRESQL, REDIS
 from sslsniff.decoders.detect import Detector
 from sslsniff.decoders.json_rpc.rpc_call import PROTOCOLS as JSON_RPC_PROTOCOLS
-from sslsniff.decoders.messages import Side
+from sslsniff.decoders.messages import SIDES, Side
 from sslsniff.decoders.preludes import NONE, SOCKS, credentials
 from sslsniff.redaction.http1_redactor import Http1Redactor
 from sslsniff.redaction.http2_redactor import Http2Redactor
@@ -202,10 +202,10 @@ class _Redaction:
         self._redact_waiting()
         redactor = self._protocol_redactor
         if isinstance(redactor, WebSocketRedactor):
-            for side in Side:
+            for side in SIDES:
                 redactor.gap(side, 1)
         elif redactor is not None:
-            for side in Side:
+            for side in SIDES:
                 redactor.end(side)
             self._begin(self._connection.alpn)
         self._pass_decided()
@@ -271,7 +271,7 @@ class _Redaction:
             self._connection.sender(direction): buffer
             for direction, buffer in self._buffers.items()
         }
-        return {side: by_sender[side] for side in Side}
+        return {side: by_sender[side] for side in SIDES}
 
     def _begin(self, alpn: str | None) -> _ProtocolRedactor:
         is_first = self._protocol_redactor is None
@@ -303,7 +303,7 @@ class _Redaction:
         """Continue with the protocol that the connection switched to."""
         switch = redactor.switch
         assert switch is not None
-        for side in Side:
+        for side in SIDES:
             redactor.end(side)
         if any(switch.pending.values()):  # bytes that came before the switch was known are blanked
             self._protocol_redactor = _OpaqueRedactor(self._by_side(), self._rules)

@@ -1,7 +1,7 @@
 """Redacts a connection that became a WebSocket (RFC 6455)."""
 
 from sslsniff.decoders.inner.websocket import FrameHeader, read_header, unmask
-from sslsniff.decoders.messages import Side
+from sslsniff.decoders.messages import SIDES, Side
 from sslsniff.redaction.pending_bytes import PendingBytes
 from sslsniff.redaction.rules import Rules
 from sslsniff.redaction.text_run import TextRun
@@ -26,7 +26,7 @@ class WebSocketRedactor:
 
     def __init__(self, buffers: dict[Side, PendingBytes], rules: Rules) -> None:
         self._rules = rules
-        self._sides = {side: _WebSocketSide(side, buffers[side]) for side in Side}
+        self._sides = {side: _WebSocketSide(side, buffers[side]) for side in SIDES}
 
     def feed(self, side: Side, data: bytes, at: int) -> None:
         """Feed the next bytes that ``side`` sent, which are at ``at`` in its buffer."""

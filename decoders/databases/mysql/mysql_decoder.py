@@ -39,7 +39,7 @@ from sslsniff.decoders.databases.statement import (
     shown_text,
 )
 from sslsniff.decoders.databases.units import STORED_BYTES, NotAUnitError, Unit, UnitSplitter
-from sslsniff.decoders.messages import Side
+from sslsniff.decoders.messages import SIDES, Side
 from sslsniff.decoders.tls_records import ENCRYPTED
 
 _LONGEST = 0xFFFFFF  # of a packet; a longer message has more of them
@@ -78,7 +78,7 @@ class MysqlDecoder(DatabaseDecoder):
         self._preparing_bytes = self._command_bytes = 0  # of those that wait for their turn
         self._has_attributes = False
         self._is_compressed = False
-        self._goes_on = dict.fromkeys(Side, False)  # the next packet continues a message
+        self._goes_on = dict.fromkeys(SIDES, False)  # the next packet continues a message
         super().__init__()
 
     def new_reader(self, side: Side) -> UnitSplitter:
@@ -108,7 +108,7 @@ class MysqlDecoder(DatabaseDecoder):
         """See ``DatabaseDecoder``."""
         self._turns.clear()
         self._preparing_bytes = self._command_bytes = 0
-        self._goes_on = dict.fromkeys(Side, False)
+        self._goes_on = dict.fromkeys(SIDES, False)
 
     @property
     def stored_bytes(self) -> int:

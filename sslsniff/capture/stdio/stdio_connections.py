@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 
 from sslsniff.core.errors import KernelError, counted
 from sslsniff.core.events import (
+    NO_MORE_BYTES,
     Checked,
-    Closed,
     Data,
     Event,
     Exited,
-    LeftOut,
     Opened,
     Record,
 )
@@ -100,7 +99,7 @@ class StdioConnections:
         if isinstance(event, Data):
             waiting = self._waiting.get(event.connection)
             return None if waiting is None else self._wait(waiting, event)
-        if isinstance(event, Closed | LeftOut):
+        if isinstance(event, NO_MORE_BYTES):
             self._open.discard(event.connection)
             return None if self._waiting.pop(event.connection, None) is None else []
         if isinstance(event, Exited):

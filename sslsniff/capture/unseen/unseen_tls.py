@@ -100,7 +100,7 @@ class UnseenTls:
             self._opened(record)
         elif isinstance(record, events.Addresses):
             self._addressed(record)
-        elif isinstance(record, events.Closed | events.LeftOut):
+        elif isinstance(record, events.NO_MORE_BYTES):
             self._without_socket.pop(record.connection, None)
             self._owned.discard(self._sockets.pop(record.connection, 0))
         elif isinstance(record, TlsSocket):

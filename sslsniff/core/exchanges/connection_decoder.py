@@ -12,7 +12,7 @@ from sslsniff.core.model import Chunk, Direction, Exchange
 from sslsniff.core.roles import assume_role
 from sslsniff.core.sink import CAPTURE_ENDED
 from sslsniff.decoders.decoder import CLOSED
-from sslsniff.decoders.messages import Message, Side
+from sslsniff.decoders.messages import SIDES, Message, Side
 from sslsniff.decoders.opaque import UNKNOWN
 
 _HANDLERS = {**http_messages.HANDLERS, **call_messages.HANDLERS}
@@ -84,7 +84,7 @@ class ConnectionDecoder:
         """Handle the end of the connection: end its open exchanges."""
         reason = LEFT_OUT if self.connection.left_out else CLOSED
         self._decode_waiting()
-        for side in Side:
+        for side in SIDES:
             self._end_side(side, time_ns, reason)
         self._end_all(time_ns, reason)
         self._memory.forget(self)
@@ -93,7 +93,7 @@ class ConnectionDecoder:
         """Handle the end of the capture: report the exchanges that are open, and buffered bytes."""
         self._decode_waiting()
         if self.protocol != UNKNOWN:
-            for side in Side:
+            for side in SIDES:
                 self._end_side(side, time_ns, CAPTURE_ENDED)
         self._end_all(time_ns, CAPTURE_ENDED)
 

@@ -4,7 +4,7 @@ Memory: some 100 bytes for each connection until then.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from typing import NamedTuple
 
 from sslsniff.core.model import Chunk, Connection, Direction
 from sslsniff.core.sink import Sink
@@ -15,6 +15,15 @@ REPORTED_AFTER_NS = 1_000_000_000
 """How long after its first bytes a connection is reported."""
 
 _FIRST_BYTES = 64
+
+
+class _FirstBytes(NamedTuple):
+    """Where a connection's plaintext begins: its first bytes, and when they passed."""
+
+    connection: Connection
+    direction: Direction
+    time_ns: int
+    data: bytes
 
 
 class Unrecognised(Sink):
@@ -28,7 +37,7 @@ class Unrecognised(Sink):
         self._sinks = sinks
         self._protocol = protocol
         self._silent: set[str] = set()  # ids of connections without plaintext so far
-        self._first: dict[str, Chunk] = {}  # first chunks by the connection's id, oldest first
+        self._first: dict[str, _FirstBytes] = {}  # by the connection's id, oldest first
 
     def opened(self, connection: Connection, time_ns: int) -> None:
         """See ``Sink``."""
@@ -36,9 +45,12 @@ class Unrecognised(Sink):
 
     def chunk(self, chunk: Chunk) -> None:
         """See ``Sink``."""
-        if chunk.data and chunk.connection.id in self._silent:
-            self._silent.discard(chunk.connection.id)
-            self._first[chunk.connection.id] = replace(chunk, data=chunk.data[:_FIRST_BYTES])
+        connection, data = chunk.connection, chunk.data
+        if data and connection.id in self._silent:
+            self._silent.discard(connection.id)
+            self._first[connection.id] = _FirstBytes(
+                connection, chunk.direction, chunk.time_ns, data[:_FIRST_BYTES]
+            )
 
     def undecoded(self, connection: Connection, message: Undecoded, time_ns: int) -> None:
         """See ``Sink``."""

@@ -24,6 +24,7 @@ from sslsniff.core.statements import db_object
 from sslsniff.core.tree_place import TreePlace
 from sslsniff.decoders.content import codings
 from sslsniff.decoders.messages import (
+    SIDES,
     Frame,
     Headers,
     Http2Totals,
@@ -211,7 +212,7 @@ class JsonSink(JsonSummary):
 
     def frame_totals(self, connection: Connection, totals: Http2Totals, time_ns: int) -> None:
         """See ``Sink``."""
-        for side in Side:
+        for side in SIDES:
             fields = {
                 "direction": _direction(connection, side),
                 "streams": totals.streams[side],

@@ -7,7 +7,7 @@ from sslsniff.core.errors import counted
 from sslsniff.core.escaping import escape
 from sslsniff.core.model import Connection, InnerMessage
 from sslsniff.core.sink import FlowControlStall, Sink, Summary
-from sslsniff.decoders.messages import Frame, Http2Totals, Side
+from sslsniff.decoders.messages import SIDES, Frame, Http2Totals, Side
 from sslsniff.forms.proto_fields import Schema, no_schema
 from sslsniff.forms.text import pieces
 from sslsniff.forms.text.lines import Lines, endless
@@ -56,7 +56,7 @@ class FrameLines(Sink):
 
     def frame_totals(self, connection: Connection, totals: Http2Totals, time_ns: int) -> None:
         """See ``Sink``."""
-        for side in Side:
+        for side in SIDES:
             window = totals.window[side]
             shown = (
                 f"in all {counted(totals.streams[side], 'stream')}"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sslsniff.core.model import Connection
-from sslsniff.decoders.messages import Side, Undecoded
+from sslsniff.decoders.messages import SIDES, Side, Undecoded
 from sslsniff.forms.text import pieces
 from sslsniff.forms.text.lines import Lines
 
@@ -22,7 +22,7 @@ class _Sum:
     connection: Connection
     announced_bytes: int
     last_ns: int
-    bytes: dict[Side, int] = field(default_factory=lambda: dict.fromkeys(Side, 0))
+    bytes: dict[Side, int] = field(default_factory=lambda: dict.fromkeys(SIDES, 0))
 
 
 class UndecodedLines:
