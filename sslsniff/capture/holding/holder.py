@@ -281,8 +281,8 @@ class _PtraceLoop:
         held = self._held_threads.items()
         for tid in [tid for tid, thread in held if thread.deadline_s <= now_s]:
             self._is_unanswered = True
+            self._send(_OVERDUE, tid)  # first: its process may end at once, and with it the capture
             self._resume(tid, is_hold=True)
-            self._send(_OVERDUE, tid)
 
     def _send(self, kind: int, value: int) -> None:
         with contextlib.suppress(OSError):  # it has ended, or reads nothing: the hold is overdue
