@@ -72,13 +72,18 @@ def _tree_lines(counts: TreeCounts) -> Iterator[str]:
         yield f"  {counts.too_old} left apart: they began too long ago"
 
 
+def without_request(count: int) -> str:
+    """Return what a summary says of exchanges whose request passed before the capture."""
+    which = counted(count, "exchange")
+    return f"{which} without a request: the connection was joined in the middle"
+
+
 def summary_lines(summary: Summary) -> list[str]:
     """Return the lines with a capture's figures, and its losses by cause and connection."""
     lines = [", ".join(_figures(summary))]
     lines += _handshake_lines(summary)
     if summary.without_request:
-        which = counted(summary.without_request, "exchange")
-        lines.append(f"{which} without a request: the connection was joined in the middle")
+        lines.append(without_request(summary.without_request))
     if summary.without_text:
         lines.append(without_text(summary.without_text, tests_sql=summary.tests_sql))
     lines += [escape(f"  {idle_session(each)}") for each in summary.idle_sessions]

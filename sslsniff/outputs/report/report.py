@@ -18,6 +18,7 @@ from sslsniff.forms.endings import failure
 from sslsniff.forms.json.encoded_json import encoded_json
 from sslsniff.forms.model_calls import amount_of
 from sslsniff.forms.text import pieces
+from sslsniff.forms.text.summary import without_request
 from sslsniff.forms.text.transactions import idle_session
 from sslsniff.outputs.report.connection_objects import stall_object
 from sslsniff.outputs.report.details import Details, cut
@@ -271,6 +272,9 @@ def _summary(summary: Summary) -> Object:
         "left_out": summary.left_out,
         "evictions": summary.evictions,
         "idle": [*map(idle_session, summary.idle_sessions)],
+        "without_request": without_request(summary.without_request)
+        if summary.without_request
+        else None,
         "without_text": without_text(summary.without_text, tests_sql=summary.tests_sql)
         if summary.without_text
         else None,

@@ -6,6 +6,7 @@ from sslsniff.core.errors import grouped
 from sslsniff.core.escaping import escape
 from sslsniff.core.statements import without_text
 from sslsniff.forms.text import pieces
+from sslsniff.forms.text.summary import without_request
 from sslsniff.screen.captured.capture_process import PREFIX, CaptureState
 from sslsniff.screen.captured.capture_store import (
     MOST_EXCHANGE_BYTES,
@@ -57,6 +58,8 @@ def _state(store: Store, command: str, state: CaptureState) -> Iterable[ShownLin
     summary = store.summary
     if summary is not None:
         yield named_line("summary", ", ".join(_figures(summary)), "bold")
+        if (count := summary.get("exchanges_without_request")) is not None:
+            yield named_line("requests", without_request(count))
         if (count := summary.get("statements_without_text")) is not None:
             yield named_line("SQL", without_text(count, tests_sql=False))
     else:

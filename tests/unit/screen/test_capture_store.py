@@ -144,6 +144,15 @@ def test_the_summary_of_a_filtered_capture_says_of_how_many() -> None:
     ) in lines
 
 
+def test_the_summary_says_how_many_requests_were_not_seen() -> None:
+    store = Store()
+    store.feed(written(lambda sink: sink.summary(Summary(exchanges=5, without_request=4))))
+    lines = [line.text for line in capture_lines(store, "sslsniff read f", CaptureState(True, 0))]
+    assert (
+        "requests: 4 exchanges without a request: the connection was joined in the middle" in lines
+    )
+
+
 @pytest.mark.parametrize("name", ["http1-keep-alive", "http2-joined-in-the-middle"])
 def test_lines_of_captures(name: str) -> None:
     lines = (Path(__file__).parents[3] / f"pcaps/{name}.expected.jsonl").read_bytes().splitlines()

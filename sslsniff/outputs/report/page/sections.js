@@ -205,6 +205,7 @@ function ledgerSection() {
       summary.joined && `${counted(summary.joined, "connection")} joined in the middle: what passed before is not known.`,
       summary.evictions && `${counted(summary.evictions, "connection")} evicted to free memory: what was open on them is not whole.`,
       ...summary.idle.map((each) => `${each}.`),
+      summary.without_request && `${summary.without_request}.`,
       summary.without_text && `${summary.without_text}.`,
       summary.left_out !== null && `${counted(summary.left_out, "connection")} left out by --sample.`,
       summary.shown !== null && `The filter let ${summary.shown.toLocaleString("en")} of ${counted(summary.exchanges, "exchange")} pass.`,

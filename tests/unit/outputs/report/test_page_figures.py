@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sslsniff.core.model import Exchange
-from sslsniff.core.sink import FlowControlStall
+from sslsniff.core.sink import FlowControlStall, Summary
 from sslsniff.decoders.databases.statement import Statement
 from sslsniff.decoders.messages import Side
 from sslsniff.outputs.report.report import ReportSink
@@ -118,6 +118,19 @@ def test_filtered_figures_say_of_how_many(browser: Browser, tmp_path: Path) -> N
     assert part["Plaintext"] == f"{sum(len(data) for _, data in steps)} B of 5.4 kB"
     assert part["Duration"] == whole["Duration"]
     assert "Duration, bytes lost and libraries that were not probed are" in browser.run(summary)
+    assert_quiet(browser)
+
+
+@pytest.mark.heavy
+def test_it_says_how_many_requests_were_not_seen(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "a.html"
+    with path.open("wb") as file:
+        report: ReportSink = sink(file)
+        report.summary(Summary(exchanges=5, connections=2, joined=2, without_request=4))
+        report.close()
+    browser.open(path)
+    text = browser.run("return document.getElementById('ledger').textContent")
+    assert "4 exchanges without a request: the connection was joined in the middle." in text
     assert_quiet(browser)
 
 
