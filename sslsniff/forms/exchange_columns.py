@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from sslsniff.core.escaping import encodable
 from sslsniff.core.model import Address, Exchange, Request, Response
 from sslsniff.decoders.messages import Header, Headers, cached_in_headers
+from sslsniff.forms.endings import failure
 from sslsniff.forms.grpc_calls import call_of
 from sslsniff.forms.model_calls import amount_of
 from sslsniff.forms.text import pieces
@@ -119,6 +120,15 @@ def exchange_columns(body_bytes: int) -> list[TableColumn]:
         TableColumn("llm_currency", _TEXT, _currency),
         TableColumn("llm_run", _INTEGER, _of_run("run")),
         TableColumn("llm_run_position", _INTEGER, _of_run("position")),
+        TableColumn("ending", _TEXT, _ending),
+        TableColumn("db_prepared", _TEXT, _of_statement("prepared")),
+        TableColumn("db_idle_ms", _NUMBER, _span_of_statement("idle_ns")),
+        TableColumn("db_transaction_ms", _NUMBER, _span_of_statement("transaction_ns")),
+        TableColumn("rpc_method", _TEXT, _of_rpc("method")),
+        TableColumn("rpc_name", _TEXT, _of_rpc("name")),
+        TableColumn("rpc_error", _TEXT, _of_rpc("error")),
+        TableColumn("rpc_code", _INTEGER, _of_rpc("code")),
+        TableColumn("redacted", ColumnKind.TEXTS, _redacted),
     ]
 
 
@@ -205,6 +215,30 @@ def _of_statement(name: str) -> Callable[[Exchange], Any]:
         return _text(found) if isinstance(found, str) else _integer(found)
 
     return value
+
+
+def _span_of_statement(name: str) -> Callable[[Exchange], Any]:
+    def value(shown: Exchange) -> float | None:
+        span_ns = getattr(shown.statement, name, None)
+        return None if span_ns is None else pieces.milliseconds(span_ns)
+
+    return value
+
+
+def _of_rpc(name: str) -> Callable[[Exchange], Any]:
+    def value(shown: Exchange) -> Any:
+        found = getattr(shown.rpc, name, None)
+        return _text(found) if isinstance(found, str) else _integer(found)
+
+    return value
+
+
+def _ending(shown: Exchange) -> str | None:
+    return _text(failure(shown)) if shown.ending is not None else None
+
+
+def _redacted(shown: Exchange) -> list[str | None]:
+    return [_text(label) for label in dict.fromkeys(each.label for each in shown.redacted or ())]
 
 
 def _of_model_call(name: str) -> Callable[[Exchange], Any]:

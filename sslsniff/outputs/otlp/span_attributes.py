@@ -12,6 +12,7 @@ from sslsniff.core.model import Address, Exchange, Request, Response
 from sslsniff.core.process import Process
 from sslsniff.core.statements import without_literals
 from sslsniff.decoders.messages import Side
+from sslsniff.forms.endings import failure
 from sslsniff.forms.grpc_calls import call_of
 from sslsniff.statistics.path_patterns import path_pattern
 
@@ -232,6 +233,18 @@ def _of_statement(name: str) -> _Of:
     return lambda exchange: getattr(exchange.statement, name)
 
 
+def _microseconds_of_statement(name: str) -> _Of:
+    def value(exchange: Exchange) -> int | None:
+        span_ns: int | None = getattr(exchange.statement, name)
+        return None if span_ns is None else span_ns // 1000
+
+    return value
+
+
+def _redacted(exchange: Exchange) -> list[str] | None:
+    return [*dict.fromkeys(each.label for each in exchange.redacted or ())] or None
+
+
 def _text(value: object) -> str | None:
     return None if value is None else str(value)
 
@@ -309,6 +322,8 @@ _COMMON = (
     Attribute("sslsniff.place", lambda shown: shown.place),
     Attribute("sslsniff.missing_bytes", lambda shown: shown.missing_bytes or None),
     Attribute("sslsniff.warnings", lambda shown: shown.warnings or None),
+    Attribute("sslsniff.ending", lambda shown: failure(shown) if shown.ending else None),
+    Attribute("sslsniff.redacted", _redacted),
 )
 _HTTP = (
     Attribute("http.request.method", _method),
@@ -339,6 +354,8 @@ _STATEMENT = (
     Attribute("db.query.text", _query_text),
     Attribute("db.response.status_code", _of_statement("code")),
     Attribute("db.response.returned_rows", _of_statement("rows")),
+    Attribute("sslsniff.transaction_idle_us", _microseconds_of_statement("idle_ns")),
+    Attribute("sslsniff.transaction_us", _microseconds_of_statement("transaction_ns")),
 )
 _MODEL_CALL = (
     Attribute("gen_ai.operation.name", _operation),

@@ -16,9 +16,12 @@ from opentelemetry.semconv._incubating import attributes as incubating
 from opentelemetry.semconv._incubating import metrics as incubating_metrics
 from opentelemetry.trace import SpanKind, StatusCode
 
+from sslsniff.core.endings import ExchangeEnding
 from sslsniff.core.model import Exchange
 from sslsniff.core.process import Container
+from sslsniff.core.redacted import RedactedSecret
 from sslsniff.decoders.databases.statement import Statement
+from sslsniff.decoders.decoder import CLOSED
 from sslsniff.decoders.inner.models.model_call import ModelCall, TokenUsage
 from sslsniff.decoders.messages import Header, Side
 from sslsniff.destinations.delivery import Delivery
@@ -187,6 +190,24 @@ def test_a_statement_without_its_literals() -> None:
     assert (found["db.operation.name"], found["db.response.returned_rows"]) == ("SELECT", 3)
     assert span_name(shown) == "SELECT shop"
     assert "http.request.method" not in found
+
+
+def test_a_transaction() -> None:
+    shown = exchange(protocol="postgresql")
+    shown.statement = Statement("postgresql", "COMMIT", "COMMIT")
+    shown.statement.idle_ns, shown.statement.transaction_ns = 3_000_000_999, 3_100_000_000
+    found = attributes_of(shown)
+    assert found["sslsniff.transaction_idle_us"] == 3_000_000
+    assert found["sslsniff.transaction_us"] == 3_100_000
+
+
+def test_how_it_ended_and_what_was_blanked() -> None:
+    shown = exchange(request(), response())
+    shown.error, shown.ending = CLOSED, ExchangeEnding(Side.SERVER, 2900, 5507, None)
+    shown.redacted = {RedactedSecret("request header", "authorization", None, "4f1a"): 2}
+    found = attributes_of(shown)
+    assert found["sslsniff.ending"] == "2,900 of 5,507 B, connection closed"
+    assert found["sslsniff.redacted"] == ["authorization #4f1a"]
 
 
 def test_a_model_call() -> None:

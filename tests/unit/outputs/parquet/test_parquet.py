@@ -16,8 +16,14 @@ import duckdb
 import pytest
 from pyarrow.dataset import dataset
 
+from sslsniff.core.endings import ConnectionEnding, ExchangeEnding
+from sslsniff.core.handshakes import SocketEnding
+from sslsniff.core.redacted import RedactedSecret
 from sslsniff.decoders.databases.statement import Statement
+from sslsniff.decoders.decoder import CLOSED
 from sslsniff.decoders.inner.models.model_call import ModelCall, TokenUsage
+from sslsniff.decoders.json_rpc.rpc_call import MCP, RpcCall
+from sslsniff.decoders.messages import Side
 from sslsniff.destinations.missing_packages import how_to_install
 from sslsniff.forms.exchange_columns import exchange_columns
 from sslsniff.outputs.parquet.folders import LocalFolder
@@ -110,6 +116,7 @@ def test_statements_and_model_calls(tmp_path: Path) -> None:
     sink = ParquetSink(LocalFolder(tmp_path / "tables"), body_bytes=0, seconds=60)
     asked, called = exchange(protocol="mysql"), exchange(request(), response())
     asked.statement = Statement("mysql", operation="SELECT", text="SELECT 1", rows=1, user="app")
+    asked.statement.prepared, asked.statement.idle_ns = "by_id", 3_000_000_000
     called.started_ns += 1_000_000
     called.model_call = ModelCall("chat", None, model="m", usage=TokenUsage(input=3))
     for each in (asked, called):
@@ -126,10 +133,39 @@ def test_statements_and_model_calls(tmp_path: Path) -> None:
         "db_code": None,
         "db_database": None,
         "db_user": "app",
+        "db_prepared": "by_id",
+        "db_idle_ms": 3000.0,
+        "db_transaction_ms": None,
     }
     assert (statement["url"], statement["llm_api"], call["db_system"]) == (None, None, None)
     assert (call["llm_api"], call["llm_model"]) == ("chat", "m")
     assert (call["llm_input_tokens"], call["llm_output_tokens"]) == (3, None)
+
+
+def test_calls_secrets_and_endings(tmp_path: Path) -> None:
+    sink = ParquetSink(LocalFolder(tmp_path / "tables"), body_bytes=0, seconds=60)
+    called, cut = exchange(protocol=MCP), exchange(request(), response())
+    called.rpc = RpcCall(MCP, "tools/call", 7, name="read_file", error="not found", code=-32602)
+    cut.started_ns += 1_000_000
+    ended = ConnectionEnding(SocketEnding.PEER_CLOSED, received_notify=False)
+    cut.error, cut.ending = CLOSED, ExchangeEnding(Side.SERVER, 2900, 5507, ended)
+    cut.redacted = {RedactedSecret("request header", "authorization", None, "4f1a"): 2}
+    for each in (called, cut):
+        sink.exchange(each)
+    sink.close()
+    call, ending = rows(
+        tmp_path / "tables", "rpc_method, rpc_name, rpc_error, rpc_code, ending, redacted"
+    )
+    assert call == {
+        "rpc_method": "tools/call",
+        "rpc_name": "read_file",
+        "rpc_error": "not found",
+        "rpc_code": -32602,
+        "ending": None,
+        "redacted": [],
+    }
+    assert ending["ending"] == "2,900 of 5,507 B, closed by the server without close_notify"
+    assert (ending["rpc_method"], ending["redacted"]) == (None, ["authorization #4f1a"])
 
 
 def test_hours_and_private(tmp_path: Path) -> None:
