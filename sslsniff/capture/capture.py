@@ -4,21 +4,19 @@ import contextlib
 import select
 import sys
 import time
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from sslsniff.capture.connection_endings import ConnectionEndings
 from sslsniff.capture.early_files import EarlyFiles
-from sslsniff.capture.handshakes.handshakes import Handshakes
 from sslsniff.capture.late_files import LateFiles
-from sslsniff.capture.maps import OpenConnections, Tables
+from sslsniff.capture.maps import Tables
 from sslsniff.capture.probes import Probes
 from sslsniff.capture.process_containers import ProcessContainers
+from sslsniff.capture.record_events import RecordEvents
 from sslsniff.capture.sampling.cpu_limit import CpuLimit
 from sslsniff.capture.sampling.self_sampling import SAMPLED_BATCH_SHARE, SelfSampling
 from sslsniff.capture.skipped_records import no_time_bytes, skip_rest
-from sslsniff.capture.unseen.unseen_tls import UnseenTls
 from sslsniff.core import events, wire
 from sslsniff.core.capture_figures import CaptureFigures
 from sslsniff.core.errors import TargetError, counted
@@ -37,8 +35,6 @@ from sslsniff.kernel.ring_buffer import (
     batch_bytes,
     rest_bytes,
 )
-from sslsniff.libraries.rustls.joiner import RustlsConnections
-from sslsniff.libraries.supported import FAILURES
 
 if TYPE_CHECKING:
     from sslsniff.capture.holding.holder import Holder
@@ -73,11 +69,10 @@ class LiveCapture:
     """Whether files that come into use later are probed by perf_event_open(2)."""
 
     _tables: Tables
-    _open: OpenConnections
     _probes: Probes
     _late_files: LateFiles
     _containers: ProcessContainers
-    _unseen: UnseenTls
+    _events: RecordEvents
     _records: "Ring | Spill"
     _epoll: select.epoll
 
@@ -114,9 +109,6 @@ class LiveCapture:
         self._key_log = key_log
         self._hit_handlers = tuple(each for each in (served, key_log) if each is not None)
         self._closing = contextlib.ExitStack()
-        self._handshakes = Handshakes(self.libraries, FAILURES)
-        self._joiner = RustlsConnections(self.fast_path)
-        self._endings = ConnectionEndings()
         self._may_have_ended = True  # a look into the kernel's table takes 0.1 ms
         self._reading = Records(memoryview(b""), 0, 0)
         """The batch that was read last; its position is the next record to handle."""
@@ -128,8 +120,6 @@ class LiveCapture:
         self._pacing = PollPacing()
         self._sampling: SelfSampling | None = None
         self._clock_offset_ns = time.time_ns() - time.monotonic_ns()
-        self._stopped_ns: int | None = None
-        """When the BPF programs were stopped: they emit no plaintext after that. None: they run."""
 
     def __enter__(self) -> Self:
         """Place the probes; raises ``TargetError``, ``KernelError``, or an error of ``load``."""
@@ -137,7 +127,6 @@ class LiveCapture:
             loader = self._find_and_load()
             self.opens_perf_events = loader.opens_perf_events
             self._tables = Tables(loader)
-            self._open = OpenConnections(self._tables)
             task = self._served.task if self._served is not None else None
             self._tables.configure(self._scope, self._call_limit_bytes, self._sample or 1, task)
             if self._sample is None:
@@ -163,13 +152,15 @@ class LiveCapture:
                 self._report_nothing_probed()
             self._late_files.report_refused()
             self._late_files.report_waiting()
-            self._unseen = UnseenTls(
+            self._events = RecordEvents(
+                self.libraries,
+                self.fast_path,
                 self._tables,
+                self._containers,
                 self._late_files.unprobed,
-                self._containers.is_watched,
                 self._clock_offset_ns,
-                self._handshakes,
                 0 if self._scope.programs else self.now_ns(),
+                self._stdio,
             )
             self._files.analyzer.prepare()
         except BaseException:
@@ -258,16 +249,16 @@ class LiveCapture:
     @property
     def ended(self) -> bool:
         """See ``source.Source``: all processes of ``--pid``, and their children, have ended."""
-        return self._may_have_ended and bool(self._scope.pids) and not self._tables.has_processes()
+        may_have_ended = self._may_have_ended or self._events.saw_exit
+        return may_have_ended and bool(self._scope.pids) and not self._tables.has_processes()
 
     def poll(self, timeout_s: float) -> Iterator[events.Event]:
         """See ``source.Source``."""
         self._records.start()  # a thread keeps the privileges of its start: most are dropped now
         ready = {fd for fd, _ in self._epoll.poll(timeout_s)}
         self._may_have_ended = self._records.fd not in ready
-        self._unseen.poll()
-        yield from self._ended_handshakes()
-        yield from self._endings.release()
+        self._events.saw_exit = False
+        yield from self._events.due()
         if self._may_have_ended:
             self._report_ended()
         self._late_files.poll(ready)
@@ -278,7 +269,7 @@ class LiveCapture:
             self._pacing.worked()
             if not is_over:
                 return  # the records that halves wait for may be among the unread ones
-        yield from self._endings.handle(self._joiner.release(self.now_ns()))
+        yield from self._events.due_halves(self.now_ns())
 
     def _report_ended(self) -> None:
         """Note which of the processes that the user named have ended."""
@@ -292,7 +283,7 @@ class LiveCapture:
     ) -> Iterator[events.Event]:
         """See ``source.Source``: detaches first; the last events are final positions."""
         self._sampling = None  # it would let the programs go on
-        self._stopped_ns = self.now_ns()
+        self._events.stop(self.now_ns())
         self._tables.stop()
         self._late_files.let_go()
         self._report_ended()
@@ -307,20 +298,15 @@ class LiveCapture:
         if not is_over:
             for event in skip_rest(self._records, self._reading, self._clock_offset_ns, is_skipped):
                 self._skipped_bytes += no_time_bytes(event)
-                yield from self._handle(event)
+                yield from self._events.handle(event)
         self._late_files.finish()
-        yield from self._endings.handle(self._joiner.release())
-        yield from self._endings.release(is_over=True)
+        yield from self._events.release()
         if not is_skipped():
-            self._unseen.finish()
-            yield from self._ended_handshakes(is_over=True)
+            yield from self._events.last_handshakes()
         self._late_files.report_last()
         is_whole = not self._records.unread_plaintext()
         if is_whole:  # else what is missing in between has more causes than one
-            for checked in self._open.final_positions(self.now_ns(), is_skipped):
-                yield from self._joiner.handle(checked)
-            if self._stdio is not None:
-                yield from self._stdio.final_positions(self.now_ns())
+            yield from self._events.final_positions(self.now_ns(), is_skipped)
         self._report_shortcomings(is_whole=is_whole)
 
     def finish_analysis(self, is_over: Callable[[], bool]) -> None:
@@ -360,10 +346,10 @@ class LiveCapture:
         if left_out := self._files.seen.left_out:
             what = counted(left_out, "file is", "files are")
             self._note(f"{what} not watched: too many were loaded at once")
-        for line in (*self._tables.shortcomings(), *self._unseen.lines()):
+        for line in (*self._tables.shortcomings(), *self._events.unseen.lines()):
             self._note(line)
         closes = self._tables.lost_closes()
-        if is_whole and (evicted := len(self._open.vanished) - closes) > 0:
+        if is_whole and (evicted := len(self._events.open.vanished) - closes) > 0:
             what = counted(evicted, "connection was", "connections were")
             end = "their later bytes appear as new connections"
             self._note(f"connection table full (65,536): {what} evicted; {end}")
@@ -395,7 +381,7 @@ class LiveCapture:
         for _ in range(0, most_bytes, batch):
             if self._sampling is not None:
                 waiting_bytes = self._records.waiting_bytes
-                self._sampling.update(waiting_bytes, self._open.owners, time.monotonic())
+                self._sampling.update(waiting_bytes, self._events.open.owners, time.monotonic())
             self._reading = records = self._records.read(batch)
             for record in self.fast_path.run(records, offset_ns):
                 handlers = self._hit_handlers
@@ -405,9 +391,9 @@ class LiveCapture:
                 if isinstance(event, events.Data):
                     if self._served is not None:
                         self._note_bytes(self._served, event)
-                    yield from self._pass(event)
+                    yield from self._events.joined(event)
                 else:
-                    yield from self._handle(event)
+                    yield from self._events.handle(event)
                 if is_drained():
                     return False
             read_bytes = self._records.release()
@@ -421,50 +407,5 @@ class LiveCapture:
 
     def _note_bytes(self, served: "ServedHits", event: events.Data) -> None:
         """Note which thread passed plaintext, before its event waits for its connection."""
-        if event.connection in self._open.owners:
-            served.note(event, self._open.owners[event.connection][0])
-
-    def _ended_handshakes(self, *, is_over: bool = False) -> Iterator[events.Event]:
-        """Yield the handshakes without data that ended."""
-        for each in self._handshakes.drain(is_over=is_over):
-            event = self._containers.handle(each)
-            if isinstance(event, events.HandshakeEnded):
-                yield event
-
-    def _pass(self, event: events.Record) -> Iterable[events.Event]:
-        """Return what follows from an event of a connection whose directions may be apart."""
-        if self._stdio is not None and (passed := self._stdio.handle(event)) is not None:
-            return passed
-        joined = self._joiner.handle(event)
-        # A tuple has data alone, as nearly always.
-        return joined if type(joined) is tuple else self._endings.handle(joined)
-
-    def _handle(self, record: events.Record) -> Iterable[events.Event]:
-        """Return the events that follow from a record."""
-        event = self._containers.handle(record)
-        if event is None:
-            return ()
-        if self._stdio is not None and isinstance(event, events.Opened) and event.peer is not None:
-            return self._stdio.begin(event)
-        self._unseen.handle(event)
-        if isinstance(event, events.TlsSocket):
-            return ()
-        if isinstance(event, events.Failure):
-            self._handshakes.fail(event)
-            self._note_alert(event)
-            return ()
-        if isinstance(event, events.SocketEnded):
-            return self._endings.end_socket(event)
-        if isinstance(event, events.Exited):
-            self._may_have_ended = True
-        self._open.remember(event)
-        if self._stopped_ns is not None and events.ends_after(event, self._stopped_ns):
-            return ()
-        return self._pass(event)
-
-    def _note_alert(self, failure: events.Failure) -> None:
-        """Note an alert after data as the end of its connection."""
-        if failure.has_data:
-            facts = self._handshakes.alerts_of(failure)
-            number = self._joiner.connection_of(failure.opened.connection)
-            self._endings.alert(failure.opened.time_ns, number, *facts)
+        if event.connection in self._events.open.owners:
+            served.note(event, self._events.open.owners[event.connection][0])

@@ -8,15 +8,21 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, cast
 
 import pytest
 
 from sslsniff.capture.capture import LiveCapture
 from sslsniff.capture.early_files import EarlyFiles
+from sslsniff.capture.maps import Tables
+from sslsniff.capture.process_containers import ProcessContainers
+from sslsniff.capture.record_events import RecordEvents
 from sslsniff.capture.scope import Scope
+from sslsniff.capture.unseen.unprobed_libraries import UnprobedLibraries
 from sslsniff.core import wire
 from sslsniff.core.events import EventKind
+from sslsniff.core.fast_path import FastPath
+from sslsniff.kernel.loaders.loader import Loader
 from sslsniff.kernel.ring_buffer import LARGEST_RECORD_BYTES, PollPacing, Ring
 from tests.unit.kernel.ring import laid_out
 
@@ -46,12 +52,21 @@ def records_of(count: int) -> list[bytes]:
     ]
 
 
+def events_of_plaintext() -> RecordEvents:
+    """Return what turns records of plaintext alone into events: it needs no map of a program."""
+    tables = Tables(cast(Loader, None))
+    containers = ProcessContainers(None, tables.decide_cgroup)
+    unprobed = UnprobedLibraries(Scope(), tables.name)
+    return RecordEvents([], FastPath(), tables, containers, unprobed, 0, 0, None)
+
+
 @contextlib.contextmanager
 def capturing(ring: Ring) -> Iterator[LiveCapture]:
     capture = LiveCapture(
         EarlyFiles(Scope()), unloaded, ring_bytes=RING_BYTES, call_limit_bytes=1000, note=print
     )
     capture._records = ring
+    capture._events = events_of_plaintext()
     yield capture
     ring.close()
     os.close(ring.fd)
