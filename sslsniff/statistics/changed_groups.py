@@ -1,7 +1,7 @@
 """Finds the groups of a capture that changed, are new or gone, and says it in a sentence each."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ from sslsniff.statistics.appearances import NEW as NEW_GROUP
 from sslsniff.statistics.appearances import Appearance, find_appearance
 from sslsniff.statistics.changes import ERRORS, MORE, MOSTLY, NEW, ONLY, Change, find_changes
 from sslsniff.statistics.groups import Group, Groups
+from sslsniff.statistics.hops import HOP_KEYS
 
 MOST_SENTENCES = 10
 """Changes that are said for people: those of which chance is the least likely cause."""
@@ -40,10 +41,14 @@ _UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "us"))
 
 
 class ChangedGroup(NamedTuple):
-    """A group, and what changed in it."""
+    """A group, and what changed in it.
+
+    ``hops``: the processes and sides that saw the same change; empty if only this group did.
+    """
 
     group: Group
     change: Change | Appearance
+    hops: tuple[str, ...] = ()
 
 
 def changed_groups(groups: Groups) -> list[ChangedGroup]:
@@ -94,6 +99,40 @@ def search_group(group: Group, lines: int) -> list[Change]:
     return find_changes(group.line, group.raw_paths, knows_all=group.knows_all_paths, lines=lines)
 
 
+def with_hops(found: Sequence[ChangedGroup], by: Sequence[str]) -> list[ChangedGroup]:
+    """Return what was found, by time: what several hops of the same requests saw, once.
+
+    That is what changed in groups of one key but for ``HOP_KEYS``, at the same time and in the same
+    direction. Of these the one counts that changed most. ``by``: see ``Groups``.
+    """
+    if not set(HOP_KEYS) <= set(by):
+        return in_order(found)
+    same: dict[tuple[object, ...], list[list[ChangedGroup]]] = {}
+    for each in in_order(found):
+        change = each.change
+        rest = [value for name, value in _named_values(each.group, by) if name not in HOP_KEYS]
+        seen = same.setdefault((*rest, change.what, change.is_worse), [])
+        earlier = seen[-1][-1].change if seen else None
+        if earlier and change.since_ns - earlier.since_ns <= max(change.slice_ns, earlier.slice_ns):
+            seen[-1].append(each)
+        else:
+            seen.append([each])
+    return in_order(_largest(each, by) for found_at in same.values() for each in found_at)
+
+
+def _largest(views: list[ChangedGroup], by: Sequence[str]) -> ChangedGroup:
+    """Return the view of a change that is the largest, with the hops of all of them."""
+    if len(views) == 1:
+        return views[0]
+    hops = [dict(_named_values(view.group, by)) for view in views]
+    names = tuple(" ".join(str(hop[name]) for name in HOP_KEYS if hop[name]) for hop in hops)
+    return max(views, key=lambda view: _size(view.change))._replace(hops=names)
+
+
+def _size(change: Change | Appearance) -> float:
+    return change.exchanges if isinstance(change, Appearance) else abs(change.after - change.before)
+
+
 def most_certain(found: Sequence[ChangedGroup], most: int = MOST_SENTENCES) -> list[ChangedGroup]:
     """Return ``most`` of what was found, by time: what chance explains the least."""
     least = sorted(-each.change.surprise for each in found)[:most]
@@ -108,7 +147,9 @@ def sentence(changed: ChangedGroup, by: Sequence[str], columns: int | None = Non
     change = changed.change
     before, after = appearance_words(change) if isinstance(change, Appearance) else _changed(change)
     before = f"{when(change)}  {before}"
-    name = group_name(changed.group, by)
+    if changed.hops:
+        after = f"{after}, seen by {', '.join(map(escape, changed.hops))}"
+    name = group_name(changed.group, by, without=HOP_KEYS if changed.hops else ())
     if columns is None:
         return f"{before}{escape(name)}{after}"
     name = cut_middle(name, max(_LEAST_NAME, columns - width(before) - width(after)))
@@ -143,13 +184,21 @@ def when(change: Change | Appearance) -> str:
     return f"from {since} until {_time(change.until_ns, change.slice_ns)}"
 
 
-def group_name(group: Group, by: Sequence[str]) -> str:
-    """Return what the exchanges of a group have in common, as far as it is known."""
-    values = dict(zip(by, group.key or (), strict=False))
+def group_name(group: Group, by: Sequence[str], without: Sequence[str] = ()) -> str:
+    """Return what the exchanges of a group have in common, as far as it is known.
+
+    ``without``: fields that are not named.
+    """
+    values = {name: value for name, value in _named_values(group, by) if name not in without}
     path, method = str(values.get("path") or values.get("raw_path") or ""), values.get("method")
     if method is not None and path.startswith(f"{method} "):
         del values["method"]  # a statement begins with it
     return " ".join(str(value) for value in values.values() if value is not None)
+
+
+def _named_values(group: Group, by: Sequence[str]) -> Iterator[tuple[str, object]]:
+    """Yield the fields of a group's key, with their values."""
+    return zip(by, group.key or (), strict=False)
 
 
 def unsearched(groups: Groups) -> str | None:

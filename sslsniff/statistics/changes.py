@@ -23,6 +23,8 @@ QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 
 _LEAST_RATIO = 1.5
 """A change by less is not worth a sentence."""
+_FAR_MORE = 2
+"""A higher quantile is named if it changed by so many times the ratio of a lower one."""
 _LEAST_NS = 2_000_000
 """Nor is a duration that differs by less than this: 2 ms."""
 _LEAST_SHARE = 0.01
@@ -147,7 +149,8 @@ def _search(what: str, slices: _Slices, log_tests: float) -> _Found:
     for measure in measures:
         hits.setdefault(tuple(measure.hits(each) for _, each in series), measure)
     totals = [measures[0].total(each) for _, each in series]
-    limit, runs = find_shifts(totals, [*hits], log_tests)
+    levels = [sum(each.slower[1:]) for _, each in series] if what == DURATION else []
+    limit, runs = find_shifts(totals, [*hits], log_tests, levels)
     return [([*hits.values()][limit], [_window(series, run) for run in runs])] if runs else []
 
 
@@ -273,18 +276,29 @@ def _named(
 def _figures(
     measure: _Measure, before: Slice, after: Slice
 ) -> tuple[str | None, float, float] | None:
-    """Return which quantile differs, and how it was and is; None if no difference matters."""
+    """Return which quantile differs, and how it was and is; None if no difference matters.
+
+    The lowest one, unless another differs by far more: where a part of the exchanges became slow,
+    the median lies between the others and these, and is true of none.
+    """
     is_worse = _share(measure, after) > _share(measure, before)
     if measure.what == ERRORS:
         pair = _share(measure, before), _share(measure, after)
         return (None, *pair) if _matters(*pair, _LEAST_SHARE) else None
+    found: tuple[str, float, float] | None = None
     for name, share in QUANTILES.items():
         old, new = quantile(before, share), quantile(after, share)
         if old is None or new is None or (new > old) != is_worse:
             continue
-        if _matters(old, new, _LEAST_NS):
-            return name, old, new
-    return None
+        differs = _matters(old, new, _LEAST_NS)
+        if differs and (found is None or _ratio(old, new) > _FAR_MORE * _ratio(*found[1:])):
+            found = name, old, new
+    return found
+
+
+def _ratio(one: float, other: float) -> float:
+    low, high = sorted((one, other))
+    return high / low
 
 
 def _matters(before: float, after: float, least: float) -> bool:

@@ -26,6 +26,10 @@ It counts by each limit, not only by that of the run: the longest durations of a
 all of them are in the run, so by their limit nothing varies outside. A run that is not significant
 is put back, which makes the dispersion greater, until all that are left are significant.
 
+**Or by level.** Where exchanges wait for each other, the limits that lie within a clear step vary
+so much that it would not be sure by any. So a run is significant, too, if the level of durations
+differs from the rest's by far more than it varies (``level_difference``): one test more.
+
 **How sure.** The chance of one run is multiplied with the number of runs, of limits, and of
 whatever else the caller says that it asks of a capture (Bonferroni, which is too careful, as runs
 overlap). Half of that chance is for runs that begin or end with the capture, and half for those
@@ -37,6 +41,8 @@ cannot be distinguished from a change.
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
+
+from sslsniff.statistics.level_difference import level_surprise
 
 _MOST_BLOCKS = 64
 """Runs of blocks are tried: 2,016 of them."""
@@ -72,21 +78,26 @@ class Run(NamedTuple):
 
 
 def find_shifts(
-    totals: Sequence[int], hits_by_limit: Sequence[Sequence[int]], log_tests: float
+    totals: Sequence[int],
+    hits_by_limit: Sequence[Sequence[int]],
+    log_tests: float,
+    levels: Sequence[float] = (),
 ) -> tuple[int, list[Run]]:
     """Return the limit by which a change is seen best, and the runs of slices that differ.
 
     ``totals``: of each slice, by time; each is 1 or more. ``hits_by_limit``: for each limit the
-    hits of each slice. The runs are by time; none: no change is seen by any limit.
+    hits of each slice. ``levels``: the sum of the levels of each slice's exchanges, see
+    ``level_difference``; empty: they have none. The runs are by time; none: no change is seen.
     """
     if len(totals) < 2 * _FEWEST_SLICES:
         return 0, []
     size = -(-len(totals) // _MOST_BLOCKS)
     starts = range(0, len(totals), size)
     fewest = -(-_FEWEST_SLICES // size)
-    log_tests += math.log(len(hits_by_limit) or 1)
+    log_tests += math.log(len(hits_by_limit) + bool(levels) or 1)
     least = _least_surprise(log_tests + math.log(4 * len(starts)))
     block_totals = [sum(totals[start : start + size]) for start in starts]
+    block_levels = [sum(levels[start : start + size]) for start in starts] if levels else []
     series = [
         _Series(block_totals, [sum(hits[start : start + size]) for start in starts])
         for hits in hits_by_limit
@@ -94,7 +105,7 @@ def find_shifts(
     found = [(_candidates(blocks, fewest, least), limit) for limit, blocks in enumerate(series)]
     found.sort(key=lambda each: -max((run.surprise for run in each[0]), default=0.0))
     for candidates, limit in found[:_TRIED_LIMITS]:
-        runs = _significant(series, limit, candidates, least)
+        runs = _significant(series, limit, candidates, least, block_levels)
         if runs:
             slices = _Series(totals, hits_by_limit[limit])
             sharpened = [
@@ -188,14 +199,18 @@ def _best_run(
     return [best] if best.end else []
 
 
-def _significant(series: list[_Series], limit: int, runs: list[Run], least: float) -> list[Run]:
+def _significant(
+    series: list[_Series], limit: int, runs: list[Run], least: float, levels: list[float]
+) -> list[Run]:
     """Return those of ``runs`` that are surprising even if blocks vary as they do beside them.
 
     As they do by any limit: the longest durations of a wave are few, and have no neighbours left.
     Of so many limits some vary more by chance, so those of others count as far as that is sure.
     """
+    totals = series[0].totals
     while runs:
-        regions = [_gaps(len(series[0].totals), runs), *([(run.start, run.end)] for run in runs)]
+        rest, places = _gaps(len(totals), runs), [(run.start, run.end) for run in runs]
+        regions = [rest, *([place] for place in places)]
         found = _dispersions(series[limit], regions)
         for blocks in series:
             hits, total = sum(blocks.hits), sum(blocks.totals)
@@ -203,9 +218,13 @@ def _significant(series: list[_Series], limit: int, runs: list[Run], least: floa
                 found += [each.at_least() for each in _dispersions(blocks, regions)]
         rated = []
         for run in runs:
-            less = _second_end(run.start, run.end, len(series[0].totals))
-            surprise = min(each.surprise(run.surprise + less) for each in found) - less
-            rated.append(run._replace(surprise=surprise))
+            less = _second_end(run.start, run.end, len(totals))
+            surprise = min(each.surprise(run.surprise + less) for each in found)
+            if levels and surprise - less < least:
+                own = (run.start, run.end)
+                others = [place for place in places if place != own]
+                surprise = max(surprise, level_surprise(totals, levels, own, rest, others))
+            rated.append(run._replace(surprise=surprise - less))
         if all(run.surprise >= least for run in rated):
             return rated
         weakest = min(range(len(rated)), key=lambda place: rated[place].surprise)

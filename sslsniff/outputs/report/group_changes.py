@@ -11,6 +11,7 @@ from sslsniff.statistics.changed_groups import (
     most_certain,
     searched_groups,
     unsearched,
+    with_hops,
 )
 from sslsniff.statistics.changes import ERRORS, QUANTILES
 from sslsniff.statistics.groups import MOST_LINES, Group, Groups, LineGroup
@@ -38,7 +39,7 @@ def lines_by(by: Sequence[str]) -> Groups:
 
 def changes_object(groups: Groups) -> Object:
     """Return what the page says of changes in ``groups``, which are by ``BY``."""
-    found = changed_groups(groups)
+    found = with_hops(changed_groups(groups), BY)
     said = most_certain(found, _MOST_CHANGES)
     lined = [group for group in searched_groups(groups) if group.line and group.line.slices()]
     lined.sort(key=lambda group: -_slowest(group.line))
@@ -65,9 +66,10 @@ def raw_paths_object(groups: Groups) -> Object:
 
 
 def _change(changed: ChangedGroup, drawn: list[Group]) -> Object:
-    group, change = changed
+    group, change, hops = changed
     shown: Object = {
         "group": dict(zip(BY, group.key or (), strict=False)),
+        "hops": hops,
         "line": drawn.index(group) if group in drawn else None,
         "what": change.what,
         "since_us": change.since_ns // 1000,

@@ -43,8 +43,8 @@ def statistics_objects(groups: Groups, span_ns: int, order: str = "count") -> li
     ``span_ns``: how long the capture lasted. ``order``: see ``Groups.rows``.
     """
     changes: dict[int, list[Object]] = {}
-    for group, change in changed_groups(groups):
-        changes.setdefault(id(group), []).append(change_object(change))
+    for each in changed_groups(groups):
+        changes.setdefault(id(each.group), []).append(change_object(each.change))
     return [
         {
             "type": "statistics",

@@ -13,7 +13,13 @@ from sslsniff.forms.text import pieces
 from sslsniff.forms.text.lines import Field, Paint, endless, plain
 from sslsniff.outputs.statistics.statistics_sink import QUANTILES, StatisticsSink
 from sslsniff.outputs.statistics.statistics_table import GroupRow, table_lines
-from sslsniff.statistics.changed_groups import changed_groups, most_certain, sentence, unsearched
+from sslsniff.statistics.changed_groups import (
+    changed_groups,
+    most_certain,
+    sentence,
+    unsearched,
+    with_hops,
+)
 from sslsniff.statistics.durations import Durations
 from sslsniff.statistics.groups import Group, Groups
 from sslsniff.statistics.model_totals import ModelTotals
@@ -116,7 +122,7 @@ def statistics_lines(
 
 def _changes(groups: Groups, paint: Paint, columns: int | None) -> Iterator[str]:
     """Yield what changed, and an empty line if there is something."""
-    found = changed_groups(groups)
+    found = with_hops(changed_groups(groups), groups.by)
     said = most_certain(found)
     for each in said:
         style, text = "failure" if each.change.is_worse else "method", sentence(each, groups.by)

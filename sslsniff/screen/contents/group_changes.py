@@ -8,11 +8,11 @@ from sslsniff.forms.text.cutting import cut_end
 from sslsniff.statistics.changed_groups import (
     ChangedGroup,
     appeared_groups,
-    in_order,
     most_certain,
     search_group,
     searched_groups,
     sentence,
+    with_hops,
 )
 from sslsniff.statistics.changes import Change
 from sslsniff.statistics.groups import Groups, Key
@@ -65,7 +65,7 @@ class ChangeSearch:
             for group in groups.rows()
             for change in self._found.get(group.key, (0, []))[1]
         ]
-        found = in_order([*found, *self._appeared])
+        found = with_hops([*found, *self._appeared], groups.by)
         return [sentence(each, groups.by, columns) for each in most_certain(found, MOST_SENTENCES)]
 
 

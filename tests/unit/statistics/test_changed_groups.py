@@ -11,6 +11,7 @@ from sslsniff.statistics.changed_groups import (
     most_certain,
     sentence,
     when,
+    with_hops,
 )
 from sslsniff.statistics.changes import Change
 from sslsniff.statistics.groups import Group, Groups
@@ -96,6 +97,43 @@ def test_the_most_certain_are_said_by_time() -> None:
     ]
     assert [each.change.since_ns for each in most_certain(changes, 3)] == [1, 2, 3]
     assert most_certain(changes, 9) == changes
+
+
+BY_HOP = (*BY, "comm", "role")
+
+
+def at_hop(comm: str, role: str, change: Change | Appearance = SLOWER) -> ChangedGroup:
+    return ChangedGroup(Group(("h", "POST", "/reserve/{}", comm, role)), change)
+
+
+def test_what_several_hops_saw_is_said_once() -> None:
+    later = SLOWER._replace(since_ns=SINCE_NS + (1 << 30))
+    found = [
+        at_hop("nginx", "server"),
+        at_hop("nginx", "client", SLOWER._replace(after=2.6e9, cause=None, paths=())),
+        at_hop("app", "server", later),
+    ]
+    [only] = with_hops(found, BY_HOP)
+    assert sentence(only, BY_HOP) == (
+        "since 21:43:14  h POST /reserve/{}  20 ms -> 2.6 s,"
+        " seen by nginx server, nginx client, app server"
+    )
+    assert with_hops(found, (*BY, "comm", "status")) == found
+
+
+def test_other_changes_of_hops_stay_apart() -> None:
+    faster = SLOWER._replace(after=10e6)
+    much_later = SLOWER._replace(since_ns=SINCE_NS + 3 * (1 << 30))
+    other = ChangedGroup(Group(("h", "POST", "/pay", "nginx", "client")), SLOWER)
+    found = [
+        at_hop("nginx", "server"),
+        at_hop("nginx", "client", faster),
+        at_hop("nginx", "client", APPEARED),
+        other,
+        at_hop("app", "server", much_later),
+    ]
+    assert with_hops(found, BY_HOP) == found
+    assert sentence(found[0], BY_HOP).startswith("since 21:43:14  h POST /reserve/{} nginx server ")
 
 
 def test_new_and_gone_groups() -> None:

@@ -1,5 +1,6 @@
 """Changes: none where nothing changed, and those that are there at their time, with their cause."""
 
+import math
 import random
 from collections.abc import Callable
 
@@ -21,7 +22,9 @@ WRONG_ONES = ("waves of 20 s, sigma 0.5", "a queue, 80 % busy")
 """In these, something does change: see docs/statistics.md."""
 
 
-def capture(rule: Rule, seed: int = 1, *, shuffled: bool = False) -> list[Change]:
+def capture(
+    rule: Rule, seed: int = 1, *, shuffled: bool = False, paths_are_known: bool = True
+) -> list[Change]:
     """Return what is found in a capture of 20 paths, with durations around those of a rule."""
     chosen = random.Random(seed)
     made = []
@@ -38,7 +41,7 @@ def capture(rule: Rule, seed: int = 1, *, shuffled: bool = False) -> list[Change
         name = each.raw_path or ""
         line.add(each.time_ns, each.duration_ns, is_failed=each.is_failed)
         paths.setdefault(name, RawPath(name)).add(each)
-    return find_changes(line, paths)
+    return find_changes(line, paths if paths_are_known else {})
 
 
 def assert_at(time_ns: int | None, share: float, slice_ns: int) -> None:
@@ -54,6 +57,32 @@ def test_a_group_that_becomes_slow() -> None:
     assert change.before == pytest.approx(20e6, rel=RELATIVE_ERROR + 0.05)
     assert change.after == pytest.approx(2e9, rel=RELATIVE_ERROR + 0.05)
     assert (change.cause, change.paths, change.is_worse) == (None, (), True)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_clear_step_to_times_that_vary_in_waves(seed: int) -> None:
+    """By limits among the later times alone, most of such a step could be chance."""
+    chosen = random.Random(seed)
+    line, wave, time_ns = TimeLine(), 0.0, START_NS
+    for number in range(600):
+        is_slow = number >= 300
+        wave = 0.9 * wave + chosen.gauss(0, 0.07) if is_slow else 0.0
+        level_s = 0.3 * math.exp(wave) if is_slow else 0.007
+        took_ns = int(level_s * chosen.lognormvariate(0, 0.08) * 1e9)
+        line.add(time_ns, took_ns, is_failed=False)
+        time_ns += int(chosen.expovariate(6) * 1e9)
+    [change] = find_changes(line, {})
+    assert (change.quantile, change.until_ns, change.is_worse) == ("p50", None, True)
+
+
+def test_a_part_of_a_group_that_becomes_slow() -> None:
+    """The median lies between the fast ones and the slow ones, and is true of none."""
+    [change] = capture(
+        lambda share, path: 2.0 if share >= 0.6 and path < 10 else 0.02, paths_are_known=False
+    )
+    assert change.quantile == "p90"
+    assert change.before == pytest.approx(30e6, rel=0.2)
+    assert change.after == pytest.approx(3e9, rel=0.2)
 
 
 def test_one_path_that_becomes_slow() -> None:

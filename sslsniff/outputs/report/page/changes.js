@@ -30,9 +30,10 @@ function timesOf(change) {
 }
 
 // Returns what a group is: a statement begins with its method.
-function groupLabel({ comm, role, host, method, path }) {
+function groupLabel({ comm, role, host, method, path }, hops = []) {
   const what = path?.startsWith(`${method} `) ? path : [method, path].filter(Boolean).join(" ");
-  return [what, host && `at ${host}`, comm && `(${[comm, role].filter(Boolean).join(", ")})`].filter(Boolean).join(" ");
+  const seen = hops.length ? `seen by ${hops.join(", ")}` : [comm, role].filter(Boolean).join(", ");
+  return [what, host && `at ${host}`, seen && `(${seen})`].filter(Boolean).join(" ");
 }
 
 // A button that lists the exchanges with this raw path; of one that was cut the text alone.
@@ -41,7 +42,8 @@ function rawPathButton(path) {
 }
 
 function changeItem(change, drawLine) {
-  const named = change.line === null ? groupLabel(change.group) : button(groupLabel(change.group), () => drawLine(change.line));
+  const label = groupLabel(change.group, change.hops);
+  const named = change.line === null ? label : button(label, () => drawLine(change.line));
   if (change.what === "new" || change.what === "gone") {
     return element("li", null, `${timesOf(change)}: `, element("b", null, change.before), named, change.after);
   }
