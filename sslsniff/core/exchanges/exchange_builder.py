@@ -72,8 +72,7 @@ class ExchangeBuilder:
 
     def opened(self, connection: Connection, time_ns: int) -> None:
         """See ``flows.Listener``."""
-        if self._first_ns is None:
-            self._first_ns = time_ns
+        self._begin(time_ns)
         self._open[connection.id] = connection
         self.totals.connections += 1
         self.totals.joined += not connection.from_start
@@ -100,11 +99,15 @@ class ExchangeBuilder:
 
     def handshake(self, handshake: Handshake) -> None:
         """See ``flows.Listener``."""
-        if self._first_ns is None:
-            self._first_ns = handshake.began_ns
+        self._begin(handshake.began_ns)
         self.last_ns = max(self.last_ns, handshake.ended_ns)
         self.totals.handshakes.add(handshake)
         self._fan_out.handshake(handshake)
+
+    def _begin(self, time_ns: int) -> None:
+        """Note when a connection began: in a file, its packets may come after later ones."""
+        if self._first_ns is None or 0 < time_ns < self._first_ns:
+            self._first_ns = time_ns
 
     def chunk(self, chunk: Chunk) -> None:
         """See ``flows.Listener``."""

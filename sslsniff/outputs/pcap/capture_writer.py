@@ -58,9 +58,10 @@ class _UnstartedConnection:
 
     def may_start(self) -> bool:
         connection = self.connection
-        addressed = connection.local is not None and connection.remote is not None
+        has_all = connection.local is not None and connection.remote is not None
+        has_none = connection.peer is not None  # it is by pipes
         return (
-            (connection.role is not None and addressed)
+            (connection.role is not None and (has_all or has_none))
             or self.bytes > HELD_BYTES
             or len(self.chunks) > _HELD_CHUNKS
         )

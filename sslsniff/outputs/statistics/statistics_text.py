@@ -107,7 +107,10 @@ def statistics_lines(
         style = "method" if group is total else None
         keys = [_ALL] if group is total else _keys(group)
         figures = _figures(group, groups.rate(group, span_ns))
-        counted = {name: cell(group.models) for name, cell in more.items()}
+        has_calls = bool(group.models.calls)
+        counted = {
+            name: cell(group.models) if has_calls else _UNKNOWN for name, cell in more.items()
+        }
         times = {_FIRST_BYTE: _spans(group.first_byte), _TOTAL: _spans(group.total)}
         rows.append(GroupRow(keys, style, figures, counted, times))
     lines = [*table_lines(rows, paint, columns)]
