@@ -10,7 +10,7 @@ from tests.workload.ports import free_port, listening
 from tests.workload.processes import PROGRAMS
 from tests.workload.servers import Certificate, Server
 
-WORKERS = {
+_WORKERS = {
     "sync": ("--workers", "4"),
     "gthread": ("--workers", "2", "--threads", "10", "--keep-alive", "60"),
 }
@@ -27,7 +27,7 @@ def running_gunicorn(
         *(sys.executable, "-m", "gunicorn", "--log-level", "warning"),
         *("--bind", f"127.0.0.1:{port}", "--chdir", PROGRAMS / "python"),
         *("--certfile", certificate.certificate, "--keyfile", certificate.key),
-        *("--worker-class", kind, *WORKERS[kind], "wsgi_orders:application"),
+        *("--worker-class", kind, *_WORKERS[kind], "wsgi_orders:application"),
     ]
     asks = {
         "STOCK_PORT": str(stock),
