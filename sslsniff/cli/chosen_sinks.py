@@ -196,7 +196,7 @@ def text_sinks(
     if asked[lines.FRAMES]:
         width = endless if verbosity else columns
         sinks.append(FrameLines(stream, schema, width, is_live=is_live))
-    if not sinks or verbosity or asked[lines.PRINT]:
+    if not sinks or verbosity or asked[lines.PRINT] or asked[TREE]:
         sinks.append(TerminalSink(stream, verbosity, paint, schema, columns, calls_of))
     return [*sinks, *_ending(asked, stream)]
 

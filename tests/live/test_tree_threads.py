@@ -32,7 +32,7 @@ def name_of(each: Object) -> str | None:
     return str(each["request"]["body"].get("text")) if each["request"] else None
 
 
-def order(port: int, certificate: Certificate, at_once: int) -> None:
+def order(port: int, certificate: Certificate, at_once: int, *, with_ids: bool = False) -> None:
     """Make ``EACH`` orders on each of ``at_once`` connections at the same time."""
     trusted = ssl.create_default_context(cafile=certificate.certificate)
 
@@ -40,7 +40,8 @@ def order(port: int, certificate: Certificate, at_once: int) -> None:
         client = http.client.HTTPSConnection("localhost", port, context=trusted, timeout=60)
         for count in range(EACH):
             body = f"order-{number}-{count}"
-            client.request("POST", "/orders", body=body)
+            headers = {"x-request-id": body} if with_ids else {}
+            client.request("POST", "/orders", body=body, headers=headers)
             assert client.getresponse().read().decode() == body
         client.close()
 

@@ -42,6 +42,11 @@ def _around_leaves_out(asked: Asked) -> str | None:
         return (
             f"{CALLS.name} waits for all exchanges, and {AROUND.name} leaves some out: choose one"
         )
+    if asked[AROUND] is not None and asked[TREE]:
+        return (
+            f"{AROUND.name} would cut trees apart: leave it out, as {TREE.name} with a filter,"
+            " such as '~e', shows the whole tree of each exchange that matches"
+        )
     return None
 
 

@@ -127,6 +127,7 @@ def test_the_name_of_a_report(arguments: list[str], page: str) -> None:
         (("--report", "x.pcap"), "--report x.pcap has the ending of another output: use --pcap x"),
         (("-o", "x.html"), "-o x.html has the ending of another output: use --report x.html"),
         (("--pcap", "x.pcap.gz"), "--pcap x.pcap.gz: no output is compressed: leave out that"),
+        (("--tree", "--around", "2"), "--around would cut trees apart: leave it out, as --tree"),
     ],
 )
 def test_outputs_that_contradict_themselves(
