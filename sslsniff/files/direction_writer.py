@@ -47,10 +47,10 @@ class DirectionWriter:
     """
 
     __slots__ = (
-        "_acknowledgement",
         "_connection",
         "_packet_writer",
         "_templates",
+        "acknowledgement",
         "direction",
         "ended",
         "has_fin",
@@ -59,7 +59,8 @@ class DirectionWriter:
     )
 
     start: bytes
-    _acknowledgement: Template  # the template of packets that acknowledge what the peer sends
+    acknowledgement: Template
+    """The template of packets that acknowledge what the peer sends."""
 
     def __init__(
         self,
@@ -97,8 +98,8 @@ class DirectionWriter:
         self.state.looks = SEARCHED_PACKETS
         self._templates.clear()
         self.state.set_templates(())
-        self._acknowledgement = self._connection.control_template(self, ACK)
-        self.state.acknowledge_by(self._acknowledgement)
+        self.acknowledgement = self._connection.control_template(self, ACK)
+        self.state.acknowledge_by(self.acknowledgement)
 
     def feed(self, time_ns: int, tid: int, data: bytes | memoryview) -> None:
         """See ``fast_path.Consumer``."""

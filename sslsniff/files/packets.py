@@ -5,6 +5,7 @@ and ``packing`` fills those in. dpkt takes 25 us to make the headers of each pac
 The TCP checksum is zero, as in captures from hosts whose network card computes it.
 """
 
+import functools
 import socket
 import struct
 
@@ -29,6 +30,7 @@ _IPV4_START = b"\x45\x00\x00\x00\x00\x00\x40\x00\x40\x06\x00\x00"  # not fragmen
 _IPV6_START = b"\x60\x00\x00\x00\x00\x00\x06\x40"
 
 
+@functools.cache
 def header_end(flags: int) -> bytes:
     """Return what follows the acknowledgement number in a TCP header with these flags."""
     options = _SYN_OPTIONS if flags & SYN else b""

@@ -62,7 +62,16 @@ class SyntheticConnection:
     __slots__ = (
         *("_alpn", "_client_port", "_connection", "_file_number", "_interface", "_interface_of"),
         *("_left_out", "_restarted"),
-        *("_numbers", "_packet_writer", "_pair", "_part", "_read", "_record_bytes", "_stray"),
+        *(
+            "_numbers",
+            "_packet_writer",
+            "_pair",
+            "_part",
+            "_pid",
+            "_read",
+            "_record_bytes",
+            "_stray",
+        ),
         *("_written", "addresses", "plays"),
     )
 
@@ -90,6 +99,7 @@ class SyntheticConnection:
         wraps = wraps and addresses[1].port not in null_tls.HTTP_PORTS
         self._record_bytes = null_tls.RECORD_BYTES if wraps else 0
         self._alpn = connection.alpn
+        self._pid = connection.process.pid  # 0: not known
         self._part = 0
         self._left_out = dict.fromkeys(DIRECTIONS, 0)
         self._restarted: DirectionWriter | None = None
@@ -308,15 +318,19 @@ class SyntheticConnection:
         return self._read if writer is self._written else self._written
 
     def _origin(self, writer: DirectionWriter, tid: int) -> Origin:
-        process = self._connection.process
-        ids = (process.pid, tid) if process.is_known else None
+        ids = (self._pid, tid) if self._pid else None
         return Origin(self._interface, ids, writer.direction is Direction.READ)
 
     def _control(
         self, writer: DirectionWriter, time_ns: int, flags: int, comment: str = "", tid: int = 0
     ) -> None:
         """Write a packet without data."""
-        template = self.control_template(writer, flags, comment, tid)
+        is_plain = flags == ACK and not comment and not tid
+        template = (
+            writer.acknowledgement
+            if is_plain
+            else self.control_template(writer, flags, comment, tid)
+        )
         self._packet_writer.packet(
             writer.state,
             template,
