@@ -16,6 +16,10 @@ from sslsniff.forms.text.stall_text import stall_text
 from sslsniff.outputs.lines.peer_wait import Line, PeerWait
 
 _PREVIEW_BYTES = 48
+_NO_WINDOWS = (
+    "waits are not seen: the connection was joined in the middle, so its windows are not known; a"
+    " new connection shows them"
+)
 
 
 class FrameLines(Sink):
@@ -38,9 +42,14 @@ class FrameLines(Sink):
         self._lines = Lines(columns=columns)
         self._wait = PeerWait(self._write)
         self._is_live = is_live
+        self._without_windows: set[str] = set()
+        """The ids of open connections of which it was said that their windows are not known."""
 
     def frame(self, connection: Connection, frame: Frame, time_ns: int, tid: int) -> None:
         """See ``Sink``."""
+        if not connection.from_start and connection.id not in self._without_windows:
+            self._without_windows.add(connection.id)
+            self._line(connection, frame.side, 0, _NO_WINDOWS, time_ns, is_whole=True)
         flags = f" [{' '.join(frame.flags)}]" if frame.flags else ""
         details = sorted(frame.details.items(), key=lambda item: isinstance(item[1], bytes))
         text = " ".join(f"{name}={_shown(value)}" for name, value in details)
@@ -75,6 +84,7 @@ class FrameLines(Sink):
     def closed(self, connection: Connection, time_ns: int) -> None:
         """See ``Sink``."""
         self._wait.close(connection)
+        self._without_windows.discard(connection.id)
 
     def summary(self, summary: Summary) -> None:
         """See ``Sink``."""

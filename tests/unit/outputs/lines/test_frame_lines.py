@@ -106,6 +106,20 @@ def test_a_file_does_not_wait() -> None:
     assert shown.lines == [("?", "1")]
 
 
+def test_it_is_said_once_that_waits_are_not_seen() -> None:
+    """Where a connection was joined in the middle, before its first frame."""
+    shown, joined = Shown(is_live=False), connection()
+    joined.from_start = False
+    for stream in (1, 3):
+        shown.frame(joined, stream)
+    shown.frame(connection(2), 5)
+    said = ["waits are not seen" in line for line in shown.file.getvalue().splitlines()]
+    assert said == [True, False, False, False]
+    shown.sink.closed(joined, START_NS)
+    shown.frame(joined, 7)
+    assert shown.file.getvalue().count("so its windows are not known") == 2
+
+
 def test_frames_are_cut_to_the_terminal_and_stalls_are_not() -> None:
     shown = Shown(columns=80)
     shown.sink.frame(connection(), frame(1, 16_384), START_NS, 7)
