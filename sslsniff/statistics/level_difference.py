@@ -7,15 +7,21 @@ levels by its standard error has a t distribution (Welch's would differ little: 
 pooled). Of the batch lengths, the one counts by which the difference is least sure.
 
 This sees a clear step that has few independent blocks beside it, as where exchanges wait for each
-other. It does not see what only few exchanges do.
+other. Only a clear one: blocks are too few, and pauses too long, for a t distribution to hold far
+from its middle. So nearly all blocks of the run must be above nearly all others, or below them: of
+the pairs of both, ``_CLEAR`` (the U statistic of Mann and Whitney 1947, by the number of pairs).
 """
 
 import math
+from bisect import bisect
 from collections.abc import Sequence
 
 _BATCHES = (1, 2, 4)
 _LEAST_FREEDOM = 3
 """With fewer batches their variance says nothing."""
+_CLEAR = 0.95
+_FEWEST_BLOCKS = 6
+"""The run, and the rest, has so many blocks at least: a pause has one or two."""
 _LEAST_ERROR = 1e-6
 """Where all durations are in one range, nothing varies: it does within the range."""
 
@@ -35,12 +41,26 @@ def level_surprise(
     ``totals``: the exchanges of each block. ``levels``: the sum of their levels. ``rest``: what is
     in no run. ``others``: further runs, each with a level of its own.
     """
+    if not _is_clear(totals, levels, run, rest):
+        return 0.0
     found = [
         _surprise(totals, levels, [[run], rest, *([other] for other in others)], length)
         for length in _BATCHES
     ]
     known = [each for each in found if each is not None]
     return min(known) if known else 0.0
+
+
+def _is_clear(
+    totals: Sequence[int], levels: Sequence[float], run: tuple[int, int], rest: Parts
+) -> bool:
+    """Return whether nearly all blocks of a run are on one side of nearly all of the rest."""
+    inside = [levels[place] / totals[place] for place in range(*run)]
+    outside = sorted(levels[place] / totals[place] for part in rest for place in range(*part))
+    if min(len(inside), len(outside)) < _FEWEST_BLOCKS:
+        return False
+    above = sum(bisect(outside, level) for level in inside) / (len(inside) * len(outside))
+    return max(above, 1 - above) >= _CLEAR
 
 
 def _surprise(
