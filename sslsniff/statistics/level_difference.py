@@ -3,8 +3,8 @@
 The level is the mean logarithm of durations: a few long ones do not move it much. How much it
 varies by itself is seen in each part of the time where it should be one: from batch to batch, for
 batches of 1, 2 and 4 blocks, as neighbours may be alike (batch means). The difference of two
-levels by its standard error has a t distribution (Welch's would differ little: the variance is
-pooled). Of the batch lengths, the one counts by which the difference is least sure.
+levels by its standard error has a t distribution; the variance is that of all parts. Of the batch
+lengths, the one counts by which the difference is least sure.
 
 This sees a clear step that has few independent blocks beside it, as where exchanges wait for each
 other. Only a clear one: blocks are too few, and pauses too long, for a t distribution to hold far
