@@ -248,6 +248,13 @@ def test_model_calls() -> None:
     assert (gpt["model_calls"], gpt["input_tokens"], gpt["output_tokens"]) == (2, 200, 40)
 
 
+def test_a_row_without_model_calls_says_no_number() -> None:
+    made = orders()[:2]
+    made[0].model_call = ModelCall("openai.chat", None, "m", usage=TokenUsage(100, 20))
+    rows = [line.split() for line in table(made, "model").splitlines() if line.endswith(" -")]
+    assert [row[5:7] for row in rows] == [["-", "-"]]
+
+
 def test_cached_tokens() -> None:
     made = orders()[:2]
     for each, written in zip(made, [0, 128], strict=True):
