@@ -327,8 +327,8 @@ class LateFiles:
     ) -> None:
         """Start to analyse a file that process ``pid`` maps, unless that was done.
 
-        ``find_path`` returns where this process can open it; None: nowhere. It is asked again if
-        the file was deleted meanwhile: its mapping still leads to it. ``hold`` waits for the file.
+        ``find_path`` returns where this process can open it; None: nowhere. If the file was deleted
+        meanwhile, it is called again: the mapping still leads there. ``hold`` waits for the file.
         """
         path, identity = self._begin_analysis(file, find_path)
         if path is None:

@@ -37,7 +37,7 @@ _LIMITS = {
     "event": (2, 50, "ThreadsPerChild 25"),
     "prefork": (30, 30, "MinSpareServers 1\nMaxSpareServers 30"),
 }
-"""By kind: processes, connections at once, and what else such a server is told."""
+"""By kind: processes, connections at once, and its other limits."""
 
 
 @contextlib.contextmanager
