@@ -12,7 +12,7 @@ from sslsniff.decoders.messages import Side
 from tests.unit.core.exchanges.wire import READ, REQUEST, RESPONSE, WRITE, Wire
 from tests.unit.decoders.http2_wires import HELLO
 from tests.unit.decoders.wires import frame
-from tests.unit.exchanges import connection
+from tests.unit.exchanges import START_NS, connection
 
 
 def test_an_exchange_has_both_halves_and_times() -> None:
@@ -328,3 +328,13 @@ def test_open_exchanges_are_there_until_they_end() -> None:
     wire.pass_bytes(READ, RESPONSE[-2:])
     assert wire.builder.open_exchanges() == []
     assert wire.sink.exchanges == [exchange]
+
+
+def test_the_duration_is_from_the_earliest_connection() -> None:
+    """In a file, a connection's packets may come after those of a later one; 0 is no time."""
+    builder = ExchangeBuilder([])
+    for number, began_ns in ((1, START_NS + 5), (2, START_NS), (3, 0)):
+        builder.opened(connection(number), began_ns)
+    builder.last_ns = START_NS + 9
+    builder.finish()
+    assert (builder.totals.began_ns, builder.totals.duration_ns) == (START_NS, 9)

@@ -11,7 +11,7 @@ import pytest
 from sslsniff import decode
 from sslsniff.core.errors import OutputError
 from sslsniff.core.losses import Loss, LossCause
-from sslsniff.core.model import Address, Connection
+from sslsniff.core.model import Address, Connection, Peer
 from sslsniff.core.sink import Summary
 from sslsniff.decoders.messages import Side
 from sslsniff.outputs.pcap.capture_writer import HELD_BYTES, PcapSink
@@ -31,6 +31,18 @@ from tests.unit.captures import (
     tshark_values,
     wait_ended,
 )
+
+
+def test_packets_of_pipes_do_not_wait_for_addresses(tmp_path: Path) -> None:
+    """They have none: else they would stand two seconds late in the file."""
+    path = tmp_path / "file.pcapng"
+    taker = Taker(path)
+    connection = taker.open(addressed=False)
+    connection.peer = Peer(8, "python3", ("python3", "files.py"))
+    taker.pass_steps(connection, [(WRITE, get("/early"))])
+    taker.sink.flush()
+    assert b"/early" in path.read_bytes()
+    taker.close()
 
 
 @pytest.mark.heavy
