@@ -39,6 +39,9 @@ _NANOSECONDS = b"\x09"
 
 _LONGEST_TEXT_BYTES = 32 << 10
 _KEPT_OPTIONS = 64
+_KEPT_NOTES, _KEPT_NOTES_BYTES = 2048, 512
+"""What was read of so many packets' options is kept, if they are not longer: 5 MB at most."""
+
 _EPB_START = struct.Struct("<III")
 _LENGTH = struct.Struct("<I")
 _OPTION = struct.Struct("<HH")
@@ -160,7 +163,7 @@ class PcapngReader:
         self.truncated = False
         self.has_keys = False
         self._file = file
-        self._order = "<"
+        self._set_order("<")
         self._interfaces: list[_Interface] = []
 
     def __iter__(self) -> Iterator[Packet]:
@@ -192,16 +195,21 @@ class PcapngReader:
                 return
             kind = self._file.read(4)
 
+    def _set_order(self, order: str) -> None:
+        """Set the byte order of the section that begins."""
+        self._order = order
+        self._length, self._packet_head = struct.Struct(order + "I"), struct.Struct(order + "IIII")
+
     def _body(self, kind: bytes) -> bytes | None:
         """Return the body of the block whose type was read; None when it is not whole."""
         head = self._file.read(8 if kind == SECTION else 4)
         if kind == SECTION and len(head) == 8:
-            self._order = "<" if head[4:] == _LENGTH.pack(_BYTE_ORDER) else ">"
+            self._set_order("<" if head[4:] == _LENGTH.pack(_BYTE_ORDER) else ">")
             if head[4:] != struct.pack(self._order + "I", _BYTE_ORDER):
                 return None
         if len(kind) < 4 or len(head) < 4:
             return None
-        (total,) = struct.unpack_from(self._order + "I", head)
+        (total,) = self._length.unpack_from(head)
         rest = total - 4 - len(head)
         if rest < 4 or total & 3 or total > 2 * LARGEST_PACKET_BYTES:
             return None
@@ -211,7 +219,7 @@ class PcapngReader:
     def _interface(self, body: bytes) -> _Interface:
         (link_type,) = struct.unpack_from(self._order + "H", body)
         units_per_s, offset_s = 1_000_000, 0
-        for code, value in self._options(body, 8):
+        for code, value in _options(self._order, body, 8):
             if code == _IF_RESOLUTION and value:
                 units_per_s = (2 if value[0] & 0x80 else 10) ** (value[0] & 0x7F)
             elif code == _IF_OFFSET and len(value) == 8:
@@ -219,16 +227,12 @@ class PcapngReader:
         return _Interface(link_type, units_per_s, offset_s)
 
     def _enhanced_packet(self, body: bytes) -> Packet:
-        number, high, low, size = struct.unpack_from(self._order + "IIII", body)
+        number, high, low, size = self._packet_head.unpack_from(body)
         interface = self._interfaces[number]
         data = self._data(body, 20, size)
-        comments: tuple[str, ...] = ()
-        process = None
-        for code, value in self._options(body, 20 + size + (-size & 3)):
-            if code == _COMMENT:
-                comments += (value.decode("utf-8", "replace"),)
-            elif code == _EPB_PROCESS and len(value) == 8:
-                process = struct.unpack(self._order + "II", value)
+        options = body[20 + size + (-size & 3) :]
+        read = _packet_notes if len(options) <= _KEPT_NOTES_BYTES else _packet_notes.__wrapped__
+        comments, process = read(self._order, options)
         time_ns, link_type = interface.time_ns(high, low), interface.link_type
         return Packet(time_ns, link_type, data, comments, process, number)
 
@@ -249,13 +253,30 @@ class PcapngReader:
             raise IndexError
         return body[at : at + size]
 
-    def _options(self, body: bytes, at: int) -> Iterator[tuple[int, bytes]]:
-        """Yield code and value of each option from ``at``, up to one that is cut off."""
-        header = struct.Struct(self._order + "HH")
-        while at + 4 <= len(body):
-            code, size = header.unpack_from(body, at)
-            at += 4
-            if code == 0 or at + size > len(body):
-                return
-            yield code, body[at : at + size]
-            at += size + (-size & 3)
+
+def _options(order: str, body: bytes, at: int) -> Iterator[tuple[int, bytes]]:
+    """Yield code and value of each option from ``at``, up to one that is cut off."""
+    header = struct.Struct(order + "HH")
+    while at + 4 <= len(body):
+        code, size = header.unpack_from(body, at)
+        at += 4
+        if code == 0 or at + size > len(body):
+            return
+        yield code, body[at : at + size]
+        at += size + (-size & 3)
+
+
+@functools.lru_cache(_KEPT_NOTES)
+def _packet_notes(order: str, options: bytes) -> tuple[tuple[str, ...], tuple[int, int] | None]:
+    """Return the comments in the options of a packet, and its process and thread; None: unknown.
+
+    Many packets have the same: those that a process sent on a connection.
+    """
+    comments: tuple[str, ...] = ()
+    process = None
+    for code, value in _options(order, options, 0):
+        if code == _COMMENT:
+            comments += (value.decode("utf-8", "replace"),)
+        elif code == _EPB_PROCESS and len(value) == 8:
+            process = struct.unpack(order + "II", value)
+    return comments, process

@@ -148,8 +148,8 @@ def _is_next(served: TreeNode, found: TreeNode, peer: ConnectionEnd) -> bool:
     A request has the time at which the call that wrote it returned: on a busy machine, that may be
     after the server's answer.
     """
-    before = peer.nodes.get(found.number - 1) if found.stream is None else None
-    return before is not None and before.ended_ns < served.started_ns
+    before_ns = peer.ended_ns(found.number - 1) if found.stream is None else None
+    return before_ns is not None and before_ns < served.started_ns
 
 
 def _same_place(served: TreeNode, end: ConnectionEnd, peer: ConnectionEnd) -> TreeNode | None:
@@ -179,11 +179,11 @@ def _at_the_same_time(served: TreeNode, peer: ConnectionEnd) -> TreeNode | None:
             high = middle
         else:
             low = middle + 1
-    found, before, after = nodes.get(low), nodes.get(low - 1), nodes.get(low + 1)
+    found, before_ns, after = nodes.get(low), peer.ended_ns(low - 1), nodes.get(low + 1)
     if found is None or found.ended_ns < served.started_ns or found.digest is None:
         return None
     if after is not None and after.started_ns < found.ended_ns:
         return None  # the client does not wait for responses
-    if before is None:
+    if before_ns is None:
         return found if found.started_ns <= served.started_ns else None
-    return found if before.ended_ns < min(found.started_ns, served.started_ns) else None
+    return found if before_ns < min(found.started_ns, served.started_ns) else None

@@ -18,12 +18,14 @@ joined. It waits ``WAIT_NS`` for the end of one that it belongs to, and is then 
 waits for the response that its task may write.
 
 Memory: exchanges that wait, ``MOST_WAITING`` and ``MOST_WAITING_BYTES`` at most, then the oldest
-are shown early; and a kilobyte for each of the ``MOST_REMEMBERED`` that were shown within
-``REMEMBER_NS``, and that another one may belong to. What began before one of the requests that were
-forgotten ended is not joined by an id, as one of these might fit, too.
+are shown early; and a kilobyte for each that was shown and that another one may belong to. That is
+one which began before it ended, so on one machine it is remembered for ``LATE_NS``, and as long as
+an older one is not joined; at most ``MOST_REMEMBERED`` are, for ``REMEMBER_NS``. What began before
+one of the requests that were forgotten ended is not joined by an id, as one of these might fit,
+too.
 """
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 
 from sslsniff.core.exchanges.open_exchange import head_bytes
@@ -39,6 +41,8 @@ from sslsniff.request_tree.tree_node import TreeNode, digest_of
 
 SETTLE_NS = 100_000_000
 WAIT_NS = 10_000_000_000
+LATE_NS = 1_000_000_000
+"""For so long it may not be known that an exchange has begun, as its head is not whole."""
 REMEMBER_NS = 60_000_000_000
 MOST_WAITING = 10_000
 MOST_WAITING_BYTES = 32 << 20
@@ -64,6 +68,8 @@ class RequestTrees:
         self._show = show
         self._ends = ConnectionEnds()
         self._served = ServedRequests()
+        self._unjoined: OrderedDict[TreeNode, None] = OrderedDict()
+        """Exchanges that belong to what is not known yet, by the time at which they began."""
         self._ended: deque[tuple[int, TreeNode]] = deque()
         """Exchanges that are joined at a time."""
         self._joined: deque[tuple[int, TreeNode]] = deque()
@@ -98,6 +104,7 @@ class RequestTrees:
         self._ends.add(node, connection)
         node.id = f"{connection.id}/{node.number}"
         exchange.tree = node
+        self._unjoined[node] = None
         if node.role is Side.SERVER and node.may_have_parts and process.is_known:
             self._served.add(node)
 
@@ -113,7 +120,7 @@ class RequestTrees:
         self._waiting += 1
         settled_ns = self._settled_ns(node, self._now_ns)
         if self._waiting == 1 and settled_ns == self._now_ns:
-            node.is_joined = True
+            self._set_joined(node)
             self._show_tree(node)
             return
         node.held_bytes = _held_bytes(exchange)
@@ -147,7 +154,7 @@ class RequestTrees:
             self._show_or_wait(*joined.popleft())
         while late and late[0][0] <= now_ns:
             self._show_tree(_first_of(late.popleft()[1]))
-        while shown and (len(shown) > MOST_REMEMBERED or now_ns - shown[0].ended_ns > REMEMBER_NS):
+        while shown and (len(shown) > MOST_REMEMBERED or self._is_unneeded(shown[0])):
             self._forget(shown.popleft())
 
     def finish(self) -> None:
@@ -162,7 +169,7 @@ class RequestTrees:
         if node.is_joined:
             return
         parent, evidence = self._parent(node)
-        node.is_joined = True
+        self._set_joined(node)
         if parent is not None and not parent.is_below(node):
             node.parent_node, node.parent, node.evidence = parent, parent.id, evidence
             parent.add_child(node)
@@ -249,6 +256,20 @@ class RequestTrees:
             self._waiting_bytes -= node.held_bytes
             if node.may_have_parts:
                 self._shown.append(node)
+
+    def _is_unneeded(self, node: TreeNode) -> bool:
+        """Say whether no exchange that comes can belong to one, or only one that comes too late."""
+        past_ns = self._now_ns - node.ended_ns
+        if past_ns > REMEMBER_NS:
+            return True
+        if past_ns <= LATE_NS or node.process[0] is not None:  # clocks of machines differ
+            return False
+        oldest = next(iter(self._unjoined), None)
+        return oldest is None or oldest.started_ns > node.ended_ns
+
+    def _set_joined(self, node: TreeNode) -> None:
+        node.is_joined = True
+        del self._unjoined[node]
 
     def _forget(self, node: TreeNode) -> None:
         if node.role is not Side.SERVER:

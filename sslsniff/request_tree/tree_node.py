@@ -133,7 +133,8 @@ class ConnectionEnd:
     """A connection as one of its ends sees it.
 
     ``nodes``: what is no server's view, by HTTP/2 streams, else by running numbers, which begin at
-    ``first`` and end at ``count``. ``first_ns``: when its first exchange began.
+    ``first`` and end at ``count``. ``forgotten_ns``: when the last one ended that was
+    forgotten. ``first_ns``: when its first exchange began.
     ``addresses``: those under which it is known.
     """
 
@@ -143,6 +144,7 @@ class ConnectionEnd:
     addresses: Addresses | None = None
     first: int = 1
     count: int = 0
+    forgotten_ns: int | None = None
     closed_ns: int = FOREVER_NS
 
     @property
@@ -156,8 +158,16 @@ class ConnectionEnd:
             and not connection.left_out
         )
 
+    def ended_ns(self, number: int) -> int | None:
+        """Return when an exchange ended that is not of HTTP/2, or later; None: that is not known."""
+        if number == self.first - 1:
+            return self.forgotten_ns
+        node = self.nodes.get(number)
+        return None if node is None else node.ended_ns
+
     def forget(self, node: TreeNode) -> None:
         """Forget an exchange."""
+        self.forgotten_ns = max(self.forgotten_ns or 0, node.ended_ns)
         self.nodes.pop(node.key, None)
         while self.first <= self.count and self.first not in self.nodes:
             self.first += 1

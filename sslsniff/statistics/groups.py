@@ -195,7 +195,7 @@ class Groups:
     may be without number: where they are too many, those whose exchanges took longest together are
     kept. One that comes again then counts from there on. ``kind``: the class of groups.
 
-    Memory: 5 to 40 KiB for each of ``most`` groups, at most 150 KiB: see ``Durations``. Lines: see
+    Memory: 5 to 80 KiB for each of ``most`` groups, at most 180 KiB: see ``Durations``. Lines: see
     ``MOST_LINES`` and ``_RAW_PATHS_BEFORE_DROP``.
     """
 

@@ -141,10 +141,14 @@ class TestEnds:
         expected = zip(served, asked, strict=True)
         assert edges == {(id_of(one), id_of(two), "connection") for one, two in expected}
 
-    def test_a_write_that_returned_after_the_answer(self) -> None:
-        client, server = end_of(NGINX, CLIENT, 2000), end_of(APP, SERVER, 2000)
-        asked = [exchange(client, 10 * each + 6, 10 * each + 7) for each in range(4)]
-        served = [exchange(server, 10 * each + 1, 10 * each + 3) for each in range(4)]
+    @pytest.mark.parametrize("from_start", [True, False])
+    @pytest.mark.parametrize("every_ms", [10, 10_000])
+    def test_a_write_that_returned_after_the_answer(self, every_ms: int, from_start: bool) -> None:
+        client = end_of(NGINX, CLIENT, 2000, from_start=from_start)
+        server = end_of(APP, SERVER, 2000, from_start=from_start)
+        times = [every_ms * each for each in range(4)]
+        asked = [exchange(client, each + 6, each + 7) for each in times]
+        served = [exchange(server, each + 1, each + 3) for each in times]
         edges = joined([*asked, *served])[0]
         expected = zip(served[1:], asked[1:], strict=True)  # nothing was before the first
         assert edges == {(id_of(one), id_of(two), "connection") for one, two in expected}
@@ -271,6 +275,23 @@ class TestWaiting:
         assert len(shown) == 1000
         assert not trees._shown
         assert not trees._ends._ends[server.id].nodes
+
+    @pytest.mark.parametrize("machine", [None, "other"])
+    def test_what_is_older_than_all_that_comes_is_forgotten(self, machine: str | None) -> None:
+        trees, _ = self.shown()
+        server = end_of(APP, SERVER, 1000, machine=machine)
+        for number in range(1000):
+            trees.end(exchange(server, 10 * number, 10 * number + 5, [traceparent()]))
+        # One second is remembered; of other machines, whose clocks may differ, a minute.
+        assert len(trees._shown) < 120 if machine is None else len(trees._shown) > 900
+
+    def test_what_an_open_exchange_may_belong_to_is_remembered(self) -> None:
+        served = exchange(end_of(APP, SERVER, 1000), 0, 100, [traceparent()])
+        asked = exchange(end_of(APP, CLIENT, 2000), 50, 30_000, [traceparent()])
+        other = end_of(NGINX, SERVER, 3000)
+        between = [exchange(other, 10 * each, 10 * each + 5) for each in range(1000)]
+        edges = joined([served, asked, *between])[0]
+        assert edges == {(id_of(asked), id_of(served), "traceparent")}
 
     def test_at_most_so_many_wait(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(request_trees, "MOST_WAITING", 3)
