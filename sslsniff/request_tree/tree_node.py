@@ -159,7 +159,7 @@ class ConnectionEnd:
         )
 
     def ended_ns(self, number: int) -> int | None:
-        """Return when an exchange ended that is not of HTTP/2, or later; None: that is not known."""
+        """Return when an exchange ended, or later; None: not known. Not for HTTP/2."""
         if number == self.first - 1:
             return self.forgotten_ns
         node = self.nodes.get(number)

@@ -84,7 +84,7 @@ class Durations:
         return min(max(value, self.min_ns), self.max_ns)
 
     def _make_place(self, place: int, size: int) -> int:
-        """Make ``_counts`` have ``size`` ranges at a place; return the place that they then have."""
+        """Make ``_counts`` have ``size`` ranges at a place; return the place they then have."""
         counts = self._counts
         if not counts:
             self._first += place
