@@ -306,9 +306,9 @@ class Tables:
                 yield int(_U64.unpack(key)[0]), value
 
     def tls_socket(self, sock: int) -> memoryview | None:
-        """Return the entry of a TLS socket; None: it has ended."""
+        """Return the entry of a TLS socket; None: it has ended, or TLS begins on it just now."""
         value = self._loader.lookup("tls_sockets", _U64.pack(sock), wire.TLS_SOCKET.size)
-        return None if value is None else memoryview(value)
+        return memoryview(value) if value is not None and wire.is_filled_in(value) else None
 
     def shortcomings(self) -> Iterator[str]:
         """Yield a line for each thing that the BPF programs could not do and events do not show."""

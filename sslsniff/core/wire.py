@@ -51,6 +51,7 @@ STDIO = struct.Struct(f"<{OPENED.size}sQQII16s256s")
 TLS_SOCKET = struct.Struct("<QQQQQIIHHHBBII16s16sBBBBBBBx16s16s16s400s1032s")
 """``struct tls_socket``, which follows the header and the socket in its event."""
 
+_TLS_START_AT = struct.calcsize("<QQQQQIIHHH")
 _SOCKET = struct.Struct("<Q")
 _RECORD_HEADER_BYTES = 5  # RFC 8446, section 5.1
 _NOTED_SEND = struct.Struct("<16sQQQ")
@@ -231,6 +232,11 @@ def _parse_cgroup(record: memoryview, clock_offset_ns: int) -> CgroupMade:
 def _parse_tls_socket(record: memoryview, clock_offset_ns: int) -> TlsSocket:
     [sock] = _SOCKET.unpack_from(record, HEADER.size)
     return tls_socket(sock, record[HEADER.size + _SOCKET.size :], clock_offset_ns)
+
+
+def is_filled_in(value: bytes) -> bool:
+    """Say whether an entry of the kernel's table of TLS sockets is whole: it is made empty."""
+    return value[_TLS_START_AT] != 0
 
 
 def tls_socket(sock: int, value: memoryview, clock_offset_ns: int) -> TlsSocket:
