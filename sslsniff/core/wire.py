@@ -48,10 +48,11 @@ LEFT_OUT = HEADER
 CGROUP = struct.Struct("<HBBIQQQ1024s")
 FAILURE = struct.Struct(f"<{OPENED.size}siiiBB2xQHHH2x16s16s32s")
 STDIO = struct.Struct(f"<{OPENED.size}sQQII16s256s")
-TLS_SOCKET = struct.Struct("<QQQQQIIHHHBBII16s16sBBBBBBBx16s16s16s400s1032s")
+_BEFORE_TLS_START = "<QQQQQIIHHH"
+TLS_SOCKET = struct.Struct(f"{_BEFORE_TLS_START}BBII16s16sBBBBBBBx16s16s16s400s1032s")
 """``struct tls_socket``, which follows the header and the socket in its event."""
 
-_TLS_START_AT = struct.calcsize("<QQQQQIIHHH")
+_TLS_START_AT = struct.calcsize(_BEFORE_TLS_START)
 _SOCKET = struct.Struct("<Q")
 _RECORD_HEADER_BYTES = 5  # RFC 8446, section 5.1
 _NOTED_SEND = struct.Struct("<16sQQQ")
