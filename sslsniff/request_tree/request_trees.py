@@ -18,11 +18,12 @@ joined. It waits ``WAIT_NS`` for the end of one that it belongs to, and is then 
 waits for the response that its task may write.
 
 Memory: exchanges that wait, ``MOST_WAITING`` and ``MOST_WAITING_BYTES`` at most, then the oldest
-are shown early; and a kilobyte for each that was shown and that another one may belong to. That is
-one which began before it ended, so on one machine it is remembered for ``LATE_NS``, and as long as
-an older one is not joined; at most ``MOST_REMEMBERED`` are, for ``REMEMBER_NS``. What began before
-one of the requests that were forgotten ended is not joined by an id, as one of these might fit,
-too.
+are shown early; and a kilobyte for each that was shown and is remembered. Another one belongs to it
+only if it began before the end of this. So one is forgotten ``LATE_NS`` after its end, unless one
+that began before its end is not joined yet. What other machines say has clocks of its own, and is
+remembered for ``REMEMBER_NS``. All of them are ``MOST_REMEMBERED`` at most, and none is older than
+``REMEMBER_NS``. What began before one of the requests that were forgotten ended is not joined by an
+id, as one of these might fit, too.
 """
 
 from collections import OrderedDict, deque
@@ -69,7 +70,7 @@ class RequestTrees:
         self._ends = ConnectionEnds()
         self._served = ServedRequests()
         self._unjoined: OrderedDict[TreeNode, None] = OrderedDict()
-        """Exchanges that belong to what is not known yet, by the time at which they began."""
+        """Exchanges that are not joined yet, in the order in which they began."""
         self._ended: deque[tuple[int, TreeNode]] = deque()
         """Exchanges that are joined at a time."""
         self._joined: deque[tuple[int, TreeNode]] = deque()
